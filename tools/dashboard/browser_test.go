@@ -79,6 +79,18 @@ func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
+// click clicks an element, and another in its place if the page has replaced it before the click.
+func (b *browser) click(selector string) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.tab, waitLimit)
+	defer cancel()
+	err := chromedp.Do(ctx, chromedp.Click(selector))
+	for err != nil && strings.Contains(err.Error(), "Could not find node") {
+		err = chromedp.Do(ctx, chromedp.Click(selector))
+	}
+	lab.Must(b, err)
+}
+
 // value returns the value of an expression in the page.
 func value[T any](b *browser, expression string) T {
 	b.Helper()

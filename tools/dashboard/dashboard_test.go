@@ -107,7 +107,7 @@ func TestDashboard(t *testing.T) {
 			b.await(fmt.Sprintf("[...document.querySelectorAll('.row')].map((r) => r.dataset.key).join(' ') === %s", quoted(want)))
 		}
 		b.search("")
-		b.do(chromedp.Click(`[data-cluster="west"]`))
+		b.click(`[data-cluster="west"]`)
 		b.await(`document.querySelector('[data-cluster="west"]').getAttribute("aria-pressed") === "true"`)
 		b.press(kb.Escape)
 		b.await(`document.querySelector('[data-cluster="west"]').getAttribute("aria-pressed") === "false"`)
@@ -130,9 +130,9 @@ func TestDashboard(t *testing.T) {
 		b.await(`document.querySelector("#details").hidden && document.activeElement.id === "grid"`)
 	})
 	t.Run("broken service", func(*testing.T) {
-		b.do(chromedp.Click(`#problems button[data-service="shop/orders"]`))
+		b.click(`#problems button[data-service="shop/orders"]`)
 		b.shows("#details", "The hub has no records of this service.")
-		b.do(chromedp.Click("#run-trace"))
+		b.click("#run-trace")
 		b.shows("#details .trace", `broken at hop "Service"`)
 		lab.Must(t, west.Delete(t.Context(), world.Export(broken)))
 		b.shows("#problems", "No problems.")

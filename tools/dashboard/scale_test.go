@@ -112,9 +112,13 @@ func TestLarge(t *testing.T) {
 	}
 
 	b.search("service-0001")
+	b.do(chromedp.Focus(`[data-cluster="cluster-042"]`))
 	publish(1)
 	b.await(`document.querySelector('[data-key="team-01/service-0001"]')?.textContent.includes("1/3")`)
 	b.shows("#changes", "team-01/service-0001 exported by cluster-001 (1/3 ready)")
+	if got := value[string](b, `document.activeElement.dataset.cluster ?? ""`); got != "cluster-042" {
+		t.Errorf("an update moves the focus from cluster-042 to %q", got)
+	}
 	took := value[float64](b, `(() => { const field = document.querySelector("#search"); const began = performance.now();
 		field.value = "team-07"; field.dispatchEvent(new Event("input")); document.body.offsetHeight; return performance.now() - began; })()`)
 	t.Logf("a search takes %.0f ms", took)
@@ -126,7 +130,7 @@ func TestLarge(t *testing.T) {
 	b.do(chromedp.Focus("#grid"))
 	b.press(kb.End)
 	b.await(`document.querySelector("[aria-selected=true]").dataset.key === "team-49/service-1999"`)
-	b.do(chromedp.Click(`[data-cluster="cluster-042"]`))
+	b.click(`[data-cluster="cluster-042"]`)
 	b.await(`document.querySelector('[data-cluster="cluster-042"]').getAttribute("aria-pressed") === "true"`)
 }
 

@@ -3,7 +3,7 @@
 
 // The page: it receives updates from the command, and draws the parts.
 
-import { byId, clock, counted, el } from "./dom.js";
+import { byId, clock, counted, el, show } from "./dom.js";
 import * as details from "./details.js";
 import * as map from "./map.js";
 import { apply, select, state } from "./state.js";
@@ -42,7 +42,7 @@ function drawSummary() {
 function drawNotices() {
   const unread = state.members.filter((m) => !m.context).map((m) => m.id);
   const some = unread.length > 5 ? counted(unread.length, "cluster") : unread.join(", ");
-  byId("notices").replaceChildren(...[
+  show(byId("notices"), ...[
     ...state.unanswered.map((u) => el("p", { class: "error" },
       `${u.context} does not answer since ${clock(u.since)}: what is shown of it was read before (${u.error})`)),
     ...state.unreached.map((u) => el("p", { class: "warning" }, `context ${u.context} is left out: ${u.error}`)),
@@ -62,14 +62,14 @@ function drawProblems() {
   el("p", {}, p.message), el("p", { class: "next" }, p.next)));
   if (found.length > maxListed) items.push(el("li", { class: "more" }, `${found.length - maxListed} more: search for them, or show only services with problems`));
   if (found.length === 0) items.push(el("li", { class: "good" }, state.problems.length ? "No problems match." : "No problems."));
-  byId("problems").replaceChildren(...items);
+  show(byId("problems"), ...items);
 }
 
 function drawChanges() {
   const items = state.changes.toReversed().map((c) => el("li", { class: c.kind },
     el("time", { datetime: c.time }, clock(c.time)), " ",
     c.service ? el("button", { type: "button", on: { click: () => openService(c.service) } }, c.service) : el("strong", {}, c.member ?? ""), ` ${c.text}`));
-  byId("changes").replaceChildren(...(items.length ? items : [el("li", {}, "Nothing has changed since the command began.")]));
+  show(byId("changes"), ...(items.length ? items : [el("li", {}, "Nothing has changed since the command began.")]));
 }
 
 // chooseCluster shows only the services of a cluster, or all if it is chosen already.
@@ -120,12 +120,12 @@ function closeService() {
 
 function connect() {
   const source = new EventSource("/api/events");
-  const show = (text, kind) => {
+  const report = (text, kind) => {
     byId("connection").textContent = text;
     byId("connection").className = kind;
   };
-  source.addEventListener("open", () => show("live", "good"));
-  source.addEventListener("error", () => show(source.readyState === EventSource.CLOSED
+  source.addEventListener("open", () => report("live", "good"));
+  source.addEventListener("error", () => report(source.readyState === EventSource.CLOSED
     ? "ended: run the command again, and open its link" : "not connected: has the command ended?", "error"));
   source.addEventListener("message", (event) => {
     const update = JSON.parse(event.data);

@@ -4,7 +4,7 @@
 // The picture of the clusters: each network is a box, each cluster a node in it. Lines connect networks that use gateways, and the exporters
 // and importers of the service that is open.
 
-import { byId, counted, svg } from "./dom.js";
+import { byId, counted, show, svg } from "./dom.js";
 import { networks, state, stateWords } from "./state.js";
 
 // Sizes in pixels.
@@ -27,13 +27,15 @@ export function draw(flows, onChoose) {
   const boxes = layOut(width, size);
   const places = new Map([...boxes.values()].flatMap((box) => box.nodes.map((node) => [node.member.id, node])));
   const height = Math.max(...[...boxes.values()].map((box) => box.y + box.height), 0) + 4;
-  holder.replaceChildren(svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "clusters by network" },
+  const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "clusters by network" });
+  if (!holder.firstElementChild?.cloneNode(false).isEqualNode(picture)) holder.replaceChildren(picture);
+  show(holder.firstElementChild,
     ...[...boxes].map(([name, box]) => svg("g", {},
       svg("rect", { class: "network", x: box.x, y: box.y, width: box.width, height: box.height, rx: 8 }),
       svg("text", { class: "network-name", x: box.x + 10, y: box.y + 18 }, `network ${cut(name, 24)}`))),
     ...(flows ? [] : state.links.map((link) => between(boxes, link))),
     ...(flows ?? []).slice(0, maxLines).map((flow) => line(places, flow)),
-    ...[...places.values()].map((node) => cluster(node, size, flows, onChoose))));
+    ...[...places.values()].map((node) => cluster(node, size, flows, onChoose)));
 }
 
 // layOut places the networks one beside the other, and in as many lines as are needed.
