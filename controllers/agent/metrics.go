@@ -89,33 +89,31 @@ func (i objectCounts) Collect(values chan<- prometheus.Metric) {
 	gauge := func(description *prometheus.Desc, value int) {
 		values <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, float64(value))
 	}
-	exports, err := i.stored(ctx, &mcsv1beta1.ServiceExport{})
+	exports, err := stored(ctx, i.member, &mcsv1beta1.ServiceExport{})
 	if err != nil {
 		values <- prometheus.NewInvalidMetric(exportsDesc, err)
 		return
 	}
 	ready, conflicting := 0, 0
-	for _, object := range exports {
-		export, ok := object.(*mcsv1beta1.ServiceExport)
-		if ok && meta.IsStatusConditionTrue(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady)) {
+	for _, export := range exports {
+		if meta.IsStatusConditionTrue(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady)) {
 			ready++
 		}
-		if ok && meta.IsStatusConditionTrue(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionConflict)) {
+		if meta.IsStatusConditionTrue(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionConflict)) {
 			conflicting++
 		}
 	}
 	gauge(exportsDesc, len(exports))
 	gauge(unexportedDesc, len(exports)-ready)
 	gauge(conflictingDesc, conflicting)
-	imported, err := i.stored(ctx, &mcsv1beta1.ServiceImport{})
+	imported, err := stored(ctx, i.member, &mcsv1beta1.ServiceImport{})
 	if err != nil {
 		values <- prometheus.NewInvalidMetric(importsDesc, err)
 		return
 	}
 	ours, usable := 0, 0
-	for _, object := range imported {
-		serviceImport, ok := object.(*mcsv1beta1.ServiceImport)
-		if !ok || !clusterset.IsManaged(serviceImport.Labels) {
+	for _, serviceImport := range imported {
+		if !clusterset.IsManaged(serviceImport.Labels) {
 			continue
 		}
 		ours++
@@ -128,8 +126,8 @@ func (i objectCounts) Collect(values chan<- prometheus.Metric) {
 }
 
 // stored returns all objects of a kind. They must not be changed.
-func (i objectCounts) stored(ctx context.Context, of client.Object) ([]any, error) {
-	informer, err := i.member.GetInformer(ctx, of)
+func stored[T client.Object](ctx context.Context, from cache.Cache, of T) ([]T, error) {
+	informer, err := from.GetInformer(ctx, of)
 	if err != nil {
 		return nil, err
 	}
@@ -137,5 +135,11 @@ func (i objectCounts) stored(ctx context.Context, of client.Object) ([]any, erro
 	if !ok {
 		return nil, fmt.Errorf("the informer of %T is a %T, which has no store", of, informer)
 	}
-	return reader.GetStore().List(), nil
+	var all []T
+	for _, object := range reader.GetStore().List() {
+		if o, ok := object.(T); ok {
+			all = append(all, o)
+		}
+	}
+	return all, nil
 }
