@@ -145,7 +145,7 @@ kubectl: # build kubectl into bin/ (2 minutes once)
 TESTPARALLEL := -parallel 3
 RACE_PACKAGES := ./e2e/integration/agent ./cmd/... ./controllers/... ./coredns-plugin/... ./manifests/... ./pkg/...
 .PHONY: test
-test: assets kubectl demo-binaries ## all tests that need no root, the product with the race detector if there is a C compiler
+test: assets kubectl $(HELM) demo-binaries ## all tests that need no root, the product with the race detector if there is a C compiler
 	@cc="$$($(find-cc))"; \
 	if [ -n "$$cc" ]; then gotest="env CGO_ENABLED=1 CC=$$cc go test -race"; else gotest="go test"; echo "no C compiler: tests run without the race detector"; fi; \
 	rm -rf '$(SCRAPES)'; export KUBEBUILDER_ASSETS='$(ASSETS_DIR)' SCRAPES='$(SCRAPES)'; \
@@ -158,10 +158,14 @@ test: assets kubectl demo-binaries ## all tests that need no root, the product w
 	exit $$code
 
 .PHONY: manifests-check
-manifests-check: assets kubectl # an API server takes every kustomization, and each right in them is used
+manifests-check: assets kubectl $(HELM) # an API server takes every kustomization, and each right in them is used
 	@export KUBEBUILDER_ASSETS='$(ASSETS_DIR)'; \
 	go test -count=1 -timeout 20m ./manifests/... ./e2e/framework/audit ./e2e/integration/install; \
 	go test -count=1 -timeout 20m -run '^Test(Rights|Managed)$$' ./e2e/integration/agent ./e2e/integration/dns
+
+.PHONY: installations-check
+installations-check: assets kubectl $(HELM) # install by each way over all that each other one has left, and walk the recipes on each; make test has one of them
+	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' INSTALLATIONS=all go test -v -count=1 -timeout 30m -run '^Test((Hub)?Installations|Recipes)$$' ./e2e/integration/cli
 
 .PHONY: charts-check
 charts-check: # lint the Helm charts, and compare what they render with the kustomizations; make test does it too
@@ -201,6 +205,30 @@ e2e: lab-assets ## run the users' stories on complete clusters with pods and tra
 	if [ -z "$$STORY" ]; then go test -count=1 -timeout 10m -run "Complete|TestArea" ./e2e/framework/lab ./e2e/framework/wan; fi; \
 	go build -o bin/ ./cmd/kubectl-clusterset; \
 	go test -v -count=1 -timeout 40m -parallel '$(E2E_PARALLEL)' -run '^TestStories$$' $(E2EFLAGS) ./e2e/stories
+
+BEFORE := $(CURDIR)/out/before
+# build_before builds the programs and images of an earlier version in the folder BEFORE: $(call build_before,version)
+define build_before
+	@rm -rf '$(BEFORE)' && mkdir -p '$(BEFORE)/bin' && git archive '$(1)' | tar -x -C '$(BEFORE)'
+	@ln -s $(addprefix '$(CURDIR)'/bin/,etcd helm kubectl probe) '$(BEFORE)/bin'
+	@cd '$(BEFORE)' && go build -o bin/ ./cmd/kubectl-clusterset && cd tools/images && go run . lab -repository=localhost/before -out='$(BEFORE)/bin/images'
+endef
+
+# make upgrade-check UPGRADE_FROM=v1.2.3 begins with another version. Without history, git fetch --unshallow gets it.
+UPGRADE_FROM ?= 8e353c2c784d21160a1baee75287d11b4ceb2c34
+.PHONY: upgrade-check
+upgrade-check: lab-assets ## upgrade complete clusters under load from an earlier version to this one and back, and install over what other ways have left (Linux, root; UPGRADE_FROM=)
+	$(call build_before,$(UPGRADE_FROM))
+	@trap "rm -rf '$(BEFORE)'" EXIT; TOMBOLO_E2E=1 UPGRADE_FROM='$(BEFORE)' go test -v -count=1 -timeout 40m -run '^Test(Upgrade|Installers)$$' ./e2e/stories
+
+# The default is the last commit whose gateways block on sockets. make gateway-versions-check GATEWAYS_FROM=HEAD^ STORY='suspended' begins
+# with another one, and runs one story.
+GATEWAYS_FROM ?= 8cff8c78a28581aa712437c4d48a10834b43b22d
+.PHONY: gateway-versions-check
+gateway-versions-check: lab-assets ## run the stories of separate networks while the gateways of one cluster are of an earlier version (Linux, root; GATEWAYS_FROM=, STORY=)
+	$(call build_before,$(GATEWAYS_FROM))
+	@trap "rm -rf '$(BEFORE)'" EXIT; go build -o bin/ ./cmd/kubectl-clusterset; \
+	TOMBOLO_E2E=1 GATEWAYS_FROM='$(BEFORE)' STORY='$(STORY)' go test -v -count=1 -timeout 40m -parallel '$(E2E_PARALLEL)' -run '^TestStories$$/^networks$$' ./e2e/stories
 
 # The suite is not a Go module that can be required, so it comes from a clone: make conformance MCS_API_DIR=../mcs-api
 # NETWORKS=separate omits the tests that cannot pass between networks (docs/lab.md). CONFORMANCE_FLAGS= runs them, too.
@@ -261,13 +289,18 @@ bench-dns: assets $(BENCHSTAT) ## compare the DNS plugin with CoreDNS' own (Linu
 	@KUBEBUILDER_ASSETS='$(ASSETS_DIR)' taskset -c 1 bin/bench-dns $(BENCHFLAGS)
 	@$(BENCHSTAT) -col /who out/bench-dns.txt
 
-# make bench-gateway BENCHFLAGS='-rounds 1 -rows connect,far' SIZE=50 ROUNDS=1 for a quick result.
+# make bench-gateway BENCHFLAGS='-rounds 1 -rows connect,burst.*' for a quick result of some rows. REFERENCE=HEAD^ also measures the gateways
+# of another commit in the same rounds: one whose benchmark knows the row burst.
+REFERENCE ?=
+REFERENCE_FOLDER := $(CURDIR)/out/reference
 .PHONY: bench-gateway
-bench-gateway: $(BENCHSTAT) ## compare a pair of gateways with a pair of HAProxy (Linux, haproxy; root for the row far; 15 minutes)
-	@go build -o bin/bench-gateway ./e2e/bench/gateway
-	@bin/bench-gateway $(BENCHFLAGS)
+bench-gateway: assets $(BENCHSTAT) ## compare a pair of gateways with a pair of HAProxy, and with another commit (Linux, haproxy; root for the paths with a delay; an hour; REFERENCE=)
+	@go build -o bin/bench-gateway ./e2e/bench/gateway && go build -o bin/ ./cmd/tombolo-gateway
+	@rm -rf '$(REFERENCE_FOLDER)'; [ -z '$(REFERENCE)' ] || { mkdir -p '$(REFERENCE_FOLDER)/bin' && git archive '$(REFERENCE)' | tar -x -C '$(REFERENCE_FOLDER)' && \
+		cd '$(REFERENCE_FOLDER)' && go build -o bin/ ./e2e/bench/gateway ./cmd/tombolo-gateway; }
+	@trap "rm -rf '$(REFERENCE_FOLDER)'" EXIT; KUBEBUILDER_ASSETS='$(ASSETS_DIR)' bin/bench-gateway $(if $(REFERENCE),-before '$(REFERENCE_FOLDER)/bin') $(BENCHFLAGS)
 	@$(BENCHSTAT) -col /who out/bench-gateway.txt
-	@$(MAKE) bench-networks BENCHFLAGS=
+	@$(if $(findstring -rows,$(BENCHFLAGS)),,$(MAKE) bench-networks BENCHFLAGS=)
 
 # make bench-propagation SIZE=100 ROUNDS=1 for a quick result. 0: the default size and rounds.
 SIZE ?= 0

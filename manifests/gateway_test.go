@@ -52,17 +52,18 @@ func TestGateway(t *testing.T) {
 	}
 }
 
-// The NetworkPolicy lets the pods of the cluster connect to each listening port.
+// The NetworkPolicy lets all clients connect to each listening port: those in the host network, and those of a NodePort or LoadBalancer alias,
+// are selected by no selector of pods or namespaces.
 //
-// spec: G2
+// spec: G2, L1
 func TestListeningPortsAreOpen(t *testing.T) {
 	policy := ofKind[networkingv1.NetworkPolicy](t, must(t)(manifests.Render("gateway")), "NetworkPolicy")[0]
 	if !slices.ContainsFunc(policy.Spec.Ingress, func(rule networkingv1.NetworkPolicyIngressRule) bool {
-		return slices.ContainsFunc(rule.Ports, func(p networkingv1.NetworkPolicyPort) bool {
+		return len(rule.From) == 0 && slices.ContainsFunc(rule.Ports, func(p networkingv1.NetworkPolicyPort) bool {
 			return p.EndPort != nil && p.Port.IntVal == ports.First && *p.EndPort == ports.Last
 		})
 	}) {
-		t.Errorf("no rule for ports %d to %d: %v", ports.First, ports.Last, policy.Spec.Ingress)
+		t.Errorf("no rule without clients for ports %d to %d: %v", ports.First, ports.Last, policy.Spec.Ingress)
 	}
 }
 

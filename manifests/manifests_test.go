@@ -99,7 +99,7 @@ func TestMemberOptions(t *testing.T) {
 	check.Equal(t, "Member", wantSpec, find(t, objects, "Member").Object["spec"])
 	wantQuota := map[string]any{"hard": map[string]any{
 		"count/publishedservices.hub.tombolo-mcs.io":  "7",
-		"count/publishedendpoints.hub.tombolo-mcs.io": "1000", // as in resourcequota.yaml
+		"count/publishedendpoints.hub.tombolo-mcs.io": "1k", // as in resourcequota.yaml
 	}}
 	check.Equal(t, "ResourceQuota", wantQuota, find(t, objects, "ResourceQuota").Object["spec"])
 }

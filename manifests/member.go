@@ -6,8 +6,8 @@ package manifests
 import (
 	"fmt"
 	"net/netip"
-	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/types"
@@ -115,13 +115,16 @@ func (o MemberOptions) member() *hubv1alpha1.Member {
 func (o MemberOptions) hard() map[string]string {
 	hard := map[string]string{}
 	if o.MaxServices != 0 {
-		hard["count/publishedservices."+hubv1alpha1.GroupVersion.Group] = strconv.Itoa(o.MaxServices)
+		hard["count/publishedservices."+hubv1alpha1.GroupVersion.Group] = quantity(o.MaxServices)
 	}
 	if o.MaxEndpoints != 0 {
-		hard["count/publishedendpoints."+hubv1alpha1.GroupVersion.Group] = strconv.Itoa(o.MaxEndpoints)
+		hard["count/publishedendpoints."+hubv1alpha1.GroupVersion.Group] = quantity(o.MaxEndpoints)
 	}
 	return hard
 }
+
+// quantity returns a number as an API server stores it: 1000 is 1k.
+func quantity(n int) string { return resource.NewQuantity(int64(n), resource.DecimalSI).String() }
 
 func cidrs(prefixes []netip.Prefix) []hubv1alpha1.CIDR {
 	out := make([]hubv1alpha1.CIDR, 0, len(prefixes))

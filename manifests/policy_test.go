@@ -14,7 +14,9 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/audit"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -27,9 +29,11 @@ func TestReservedAsInClusterset(t *testing.T) {
 		"reservedNamespaces": clusterset.IsReservedNamespace,
 	} {
 		t.Run(variable, func(t *testing.T) {
-			got, want := inPolicy(t, variable), inGo(t, variable)
-			check.Equal(t, "reserved in clusterset (want) and in the policy", want, got)
-			for _, s := range got {
+			want := inGo(t, variable)
+			for policy, got := range inPolicies(t, variable) {
+				check.Equal(t, "reserved in clusterset (want) and in policy "+policy, want, got)
+			}
+			for _, s := range want {
 				check.Equal(t, s+" is reserved in clusterset", true, reserved(s))
 			}
 		})
@@ -87,6 +91,29 @@ func TestPoliciesAreBound(t *testing.T) {
 	}
 }
 
+// The policy for metadata is about all that the agent's roles allow it to create, update or patch. The API server stores no reviews.
+//
+// spec: K4
+func TestAgentPolicyCoversRights(t *testing.T) {
+	objects := slices.Concat(must(t)(manifests.Render("agent")), must(t)(manifests.AutoExportRights()))
+	policy := named[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", "metadata.agent.tombolo-mcs.io")
+	covered := map[string]bool{}
+	for _, rule := range policy.Spec.MatchConstraints.ResourceRules {
+		for _, resource := range rule.Resources {
+			covered[resource+"."+rule.APIGroups[0]] = slices.Equal(rule.Operations, []admissionv1.OperationType{admissionv1.Create, admissionv1.Update})
+		}
+	}
+	rights, err := audit.Rights(objects, types.NamespacedName{Namespace: manifests.AgentNamespace, Name: manifests.AgentServiceAccount})
+	check.Must(t, err)
+	written := map[string]bool{}
+	for _, r := range rights {
+		if slices.Contains([]string{"create", "update", "patch"}, r.Verb) {
+			written[r.Resource+"."+r.Group] = true
+		}
+	}
+	check.Equal(t, "what the agent may write (want) and the policy is about", written, covered)
+}
+
 // tokenPolicy returns the policy for tokens of members.
 func tokenPolicy(t *testing.T, audiences ...string) admissionv1.ValidatingAdmissionPolicy {
 	t.Helper()
@@ -94,21 +121,25 @@ func tokenPolicy(t *testing.T, audiences ...string) admissionv1.ValidatingAdmiss
 	return named[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", "tokens.hub.tombolo-mcs.io")
 }
 
-// inPolicy returns the strings of a variable of a policy, sorted.
-func inPolicy(t *testing.T, variable string) []string {
+// inPolicies returns the strings of a variable, sorted, by the policies of the hub and the agent that have it.
+func inPolicies(t *testing.T, variable string) map[string][]string {
 	t.Helper()
-	var out []string
-	for _, policy := range ofKind[admissionv1.ValidatingAdmissionPolicy](t, must(t)(manifests.Hub()), "ValidatingAdmissionPolicy") {
+	out := map[string][]string{}
+	objects := slices.Concat(must(t)(manifests.Hub()), must(t)(manifests.Render("agent")))
+	for _, policy := range ofKind[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy") {
 		for _, v := range policy.Spec.Variables {
 			if v.Name != variable {
 				continue
 			}
 			for _, match := range regexp.MustCompile(`'([^']+)'`).FindAllStringSubmatch(v.Expression, -1) {
-				out = append(out, match[1])
+				out[policy.Name] = append(out[policy.Name], match[1])
 			}
+			slices.Sort(out[policy.Name])
 		}
 	}
-	slices.Sort(out)
+	if len(out) == 0 {
+		t.Errorf("no policy has the variable %s", variable)
+	}
 	return out
 }
 

@@ -64,7 +64,7 @@ func saveMemory() {
 // parse returns the options of the command line and the environment, or the checks to run instead of the agent.
 func parse(args []string) (agent.Options, checks, error) {
 	flags := flag.NewFlagSet("tombolo-agent", flag.ContinueOnError)
-	options := agent.Options{Registry: metrics.Registry, Version: versionOf(version)}
+	options := agent.Options{Registry: metrics.Registry, Version: versionOf(version), Pod: agent.Pod{Name: os.Getenv("POD_NAME"), UID: os.Getenv("POD_UID")}}
 	var to clusters
 	flags.StringVar(&to.kubeconfig, "kubeconfig", "", "kubeconfig of the member cluster; empty if the agent runs in it")
 	flags.StringVar(&to.hubKubeconfig, "hub-kubeconfig", "", "kubeconfig of the hub, with the member's own credentials")
@@ -94,6 +94,7 @@ func parse(args []string) (agent.Options, checks, error) {
 	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "address of the Prometheus metrics; 0 disables them")
 	flags.BoolVar(&options.MetricsAuth, "metrics-auth", false, "serve the metrics by HTTPS, and only to clients with a token of an account that may get /metrics. The agent needs the rights of manifests/metrics-auth for it")
 	flags.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 disables them")
+	flags.StringVar(&options.ClusterDNS, "cluster-dns", "", "address of the DNS server, as HOST:PORT, that is queried whether it resolves names of the clusterset, for a metric and an alert; none for no queries. Defaults to the DNS of the agent's pod, unless that is not the one of the cluster's pods")
 	flags.StringVar(&options.ProfileAddress, "pprof-address", "0", "address of Go's profiles, such as 127.0.0.1:6060; 0 disables them. They show the agent's memory: restrict access to them")
 	if err := flags.Parse(args); err != nil {
 		return options, check, err
@@ -112,8 +113,7 @@ func parse(args []string) (agent.Options, checks, error) {
 	if *autoExport {
 		options.AutoExport = agent.AutoExportLabel
 	}
-	options.ServiceCIDRs = list(*serviceCIDRs)
-	options.AllowNamespaces, options.DenyNamespaces = list(*allow), list(*deny)
+	options.ServiceCIDRs, options.AllowNamespaces, options.DenyNamespaces = list(*serviceCIDRs), list(*allow), list(*deny)
 	options.MetadataDomains, options.GatewayAddresses, options.DefaultSources = list(*domains), list(*gateways), list(*defaultSources)
 	var err error
 	if options.Log, err = newLogger(*logFormat, *logLevel); err != nil {
@@ -194,7 +194,7 @@ func config(kubeconfig string) (*rest.Config, error) {
 
 // newLogger returns the logger of the process, which the libraries use too.
 func newLogger(format string, verbosity int) (logr.Logger, error) {
-	options := &slog.HandlerOptions{Level: slog.Level(-verbosity)}
+	options := &slog.HandlerOptions{Level: slog.Level(-verbosity), ReplaceAttr: showHidden}
 	var handler slog.Handler
 	switch format {
 	case "json":

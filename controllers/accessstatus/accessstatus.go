@@ -7,6 +7,8 @@ package accessstatus
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -52,6 +54,13 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		source.Kind(members, &policyv1alpha1.ClusterServiceAccessPolicy{}, queue.Typed[*policyv1alpha1.ClusterServiceAccessPolicy](always)),
 		source.Kind(members, &mcsv1beta1.ServiceExport{}, queue.Typed[*mcsv1beta1.ServiceExport](always),
 			predicate.TypedFuncs[*mcsv1beta1.ServiceExport]{UpdateFunc: func(event.TypedUpdateEvent[*mcsv1beta1.ServiceExport]) bool { return false }}),
+		source.Kind(members, &mcsv1beta1.ServiceImport{}, queue.Typed[*mcsv1beta1.ServiceImport](always),
+			predicate.TypedFuncs[*mcsv1beta1.ServiceImport]{UpdateFunc: func(event.TypedUpdateEvent[*mcsv1beta1.ServiceImport]) bool { return false }}),
+		source.Kind(members, &corev1.Namespace{}, queue.Typed[*corev1.Namespace](always), predicate.TypedFuncs[*corev1.Namespace]{
+			UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Namespace]) bool {
+				return !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) || e.ObjectOld.DeletionTimestamp.IsZero() != e.ObjectNew.DeletionTimestamp.IsZero()
+			},
+		}),
 		source.Kind(members, &corev1.Service{}, queue.Typed[*corev1.Service](func(object client.Object) (types.NamespacedName, bool) {
 			return types.NamespacedName{}, client.ObjectKeyFromObject(object) == r.Sources.GatewayService()
 		})),
@@ -62,7 +71,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 // Reconcile writes the status of all rules if it has changed.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	v, err := r.gather(ctx)
-	if err != nil {
+	if err != nil || len(v.objects.Grants) == 0 && len(v.objects.Policies) == 0 {
 		return reconcile.Result{}, err
 	}
 	now := metav1.NewTime(r.Clock.Now())
@@ -96,28 +105,43 @@ func (r *Reconciler) hasGateways(ctx context.Context) (bool, error) {
 }
 
 func (r *Reconciler) gather(ctx context.Context) (view, error) {
+	objects, err := caches.AccessObjects(ctx, r.Sources.Member)
+	if err != nil || len(objects.Grants) == 0 && len(objects.Policies) == 0 {
+		return view{}, err
+	}
 	hasGateways, err := r.hasGateways(ctx)
 	if err != nil {
 		return view{}, err
 	}
-	objects, err := caches.AccessObjects(ctx, r.Sources.Member)
-	if err != nil {
-		return view{}, err
-	}
 	objects.Properties = r.Sources.Hub.Properties()
-	var exports mcsv1beta1.ServiceExportList
-	if err := r.Sources.Member.List(ctx, &exports, client.UnsafeDisableDeepCopy); err != nil {
-		return view{}, fmt.Errorf("list ServiceExports: %w", err)
-	}
-	v := view{
-		objects: objects, exports: map[types.NamespacedName]bool{}, own: r.Sources.Cluster, hasGateways: hasGateways,
-		synced: r.Sources.Hub.Synced(), members: map[clusterset.ClusterID]route.Cluster{},
-	}
+	v := view{objects: objects, own: r.Sources.Cluster, hasGateways: hasGateways, synced: r.Sources.Hub.Synced(), members: map[clusterset.ClusterID]route.Cluster{}}
 	for _, id := range r.Sources.Hub.Members() {
 		v.members[id] = r.Sources.Hub.Cluster(id)
 	}
-	for i := range exports.Items {
-		v.exports[client.ObjectKeyFromObject(&exports.Items[i])] = true
+	exports, err := r.Sources.ExportKeys(ctx)
+	if err != nil {
+		return view{}, err
+	}
+	v.exports = setOf(exports)
+	if slices.ContainsFunc(objects.Policies, namesImports) {
+		imports, err := r.Sources.ImportKeys(ctx)
+		if err != nil {
+			return view{}, err
+		}
+		v.imports = setOf(imports)
 	}
 	return v, nil
+}
+
+// namesImports reports whether a policy names services that this cluster imports.
+func namesImports(p policyv1alpha1.ClusterServiceAccessPolicy) bool {
+	return p.Spec.Direction == policyv1alpha1.DirectionImport && len(p.Spec.Services) > 0
+}
+
+func setOf(keys []clusterset.ServiceKey) map[types.NamespacedName]bool {
+	result := map[types.NamespacedName]bool{}
+	for _, key := range keys {
+		result[key] = true
+	}
+	return result
 }

@@ -20,36 +20,38 @@ import (
 // view is what the controller decides on.
 type view struct {
 	objects access.Objects
-	// exports has the keys of all ServiceExports.
+	// exports has the keys of all ServiceExports. imports has those of all ServiceImports, if a policy names services that are imported.
 	exports     map[types.NamespacedName]bool
+	imports     map[types.NamespacedName]bool
 	own         clusterset.ClusterID
 	hasGateways bool
-	// synced is set if members has all members. Otherwise the condition Enforced stays as it is.
+	// synced is set if members has all members. Otherwise the conditions that depend on them stay as they are.
 	synced  bool
 	members map[clusterset.ClusterID]route.Cluster
 }
 
 // ofGrant returns the conditions of a grant. A grant is about all members: those that it does not name are denied.
 func (v view) ofGrant(g *policyv1alpha1.ServiceExportGrant) []metav1.Condition {
-	var missing []policyv1alpha1.ObjectName
-	for _, name := range g.Spec.Exports {
-		if !v.exports[types.NamespacedName{Namespace: g.Namespace, Name: string(name)}] {
-			missing = append(missing, name)
-		}
+	var accepted []metav1.Condition
+	if !v.isKept(g.Spec.To, g.Status.Conditions, g.Generation) {
+		accepted = append(accepted, conditions.GrantAccepted(v.missingOfGrant(g)))
 	}
-	slices.Sort(missing)
-	return v.withEnforced(conditions.GrantAccepted(missing), policyv1alpha1.DirectionExport, nil)
+	return v.withEnforced(accepted, policyv1alpha1.DirectionExport, nil)
 }
 
 // ofPolicy returns the conditions of a policy.
 func (v view) ofPolicy(p *policyv1alpha1.ClusterServiceAccessPolicy) []metav1.Condition {
-	return v.withEnforced(conditions.PolicyAccepted(p.Spec.Action, access.Check(p)), p.Spec.Direction, p.Spec.Peers)
+	var accepted []metav1.Condition
+	if !v.isKept(p.Spec.Peers, p.Status.Conditions, p.Generation) {
+		accepted = append(accepted, conditions.PolicyAccepted(p.Spec.Action, access.Check(p), v.missingOfPolicy(p)))
+	}
+	return v.withEnforced(accepted, p.Spec.Direction, p.Spec.Peers)
 }
 
 // withEnforced adds the condition Enforced of a rule about peers.
-func (v view) withEnforced(accepted metav1.Condition, direction policyv1alpha1.Direction, peers []policyv1alpha1.Peer) []metav1.Condition {
+func (v view) withEnforced(accepted []metav1.Condition, direction policyv1alpha1.Direction, peers []policyv1alpha1.Peer) []metav1.Condition {
 	if !v.synced && v.hasGateways {
-		return []metav1.Condition{accepted}
+		return accepted
 	}
 	e := conditions.Enforcement{HasGateways: v.hasGateways}
 	for _, id := range slices.Sorted(maps.Keys(v.members)) {
@@ -65,5 +67,5 @@ func (v view) withEnforced(accepted metav1.Condition, direction policyv1alpha1.D
 			e.ThroughGateways = append(e.ThroughGateways, id)
 		}
 	}
-	return []metav1.Condition{accepted, conditions.Enforced(e)}
+	return append(accepted, conditions.Enforced(e))
 }

@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,25 +57,38 @@ func Run(ctx context.Context, options Options) error {
 	if options.MetricsAuth {
 		metrics = metricsauth.Options(options.MetricsAddress)
 	}
+	own, err := newHolder(options.Pod)
+	if err != nil {
+		return err
+	}
+	lock, err := newLease(cmp.Or(options.AgentCluster, member), options.Namespace, own)
+	if err != nil {
+		return err
+	}
+	defer lock.stop()
+	read := informers{options.Log, member, make(kindChanges, 1), &retainedRules{log: options.Log}}
 	mgr, err := manager.New(member, manager.Options{
-		Scheme:                        scheme,
-		Logger:                        options.Log,
-		Cache:                         cache.Options{DefaultTransform: caches.Compact, NewInformer: newInformer(options.Log)},
-		Metrics:                       metrics,
-		HealthProbeBindAddress:        options.ProbeAddress,
-		PprofBindAddress:              options.ProfileAddress,
-		LeaderElection:                options.Election == ElectLeader,
-		LeaderElectionID:              name,
-		LeaderElectionNamespace:       options.Namespace,
-		LeaderElectionConfig:          options.AgentCluster,
-		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       new(shutdownTimeout),
-		Controller:                    config.Controller{SkipNameValidation: new(true)}, // several agents may share a process
+		Scheme:                 scheme,
+		Logger:                 options.Log,
+		Cache:                  cache.Options{DefaultTransform: caches.Compact, NewInformer: read.indexed()},
+		Metrics:                metrics,
+		HealthProbeBindAddress: options.ProbeAddress,
+		PprofBindAddress:       options.ProfileAddress,
+		LeaderElection:         options.Election == ElectLeader,
+		LeaderElectionID:       name,
+
+		LeaderElectionResourceLockInterface: lock,
+		LeaderElectionReleaseOnCancel:       true,
+		GracefulShutdownTimeout:             new(shutdownTimeout),
+		Controller:                          config.Controller{SkipNameValidation: new(true)}, // several agents may share a process
 	})
 	if err != nil {
 		return fmt.Errorf("set up the agent: %w", err)
 	}
-	start := &starter{manager: mgr, options: options, since: time.Now()}
+	start := &starter{manager: mgr, options: options, since: time.Now(), own: own, informers: read}
+	if options.Election == ElectLeader {
+		start.lease = lock
+	}
 	if err := errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("started", func(*http.Request) error { return start.check() }),

@@ -4,15 +4,21 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/pkg/rewind"
 )
 
@@ -27,14 +33,50 @@ type withoutWatchList struct {
 // IsWatchListSemanticsUnSupported returns true. client-go calls it before it streams.
 func (withoutWatchList) IsWatchListSemanticsUnSupported() bool { return true }
 
-// newInformer returns the constructor of informers of the member, which list again after its API server was restored from a backup.
-func newInformer(log logr.Logger) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
+// informers are what the informers of a member's objects need.
+type informers struct {
+	log     logr.Logger
+	config  *rest.Config
+	changes kindChanges
+	rules   *retainedRules
+}
+
+type informerConstructor = func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
+
+// indexed returns the constructor of informers of the member, whose indexes find objects in one namespace only.
+func (i informers) indexed() informerConstructor {
+	inner := i.plain()
+	return func(from toolscache.ListerWatcher, of runtime.Object, resync time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
+		return namespacedIndexes{inner(from, of, resync, by)}
+	}
+}
+
+// plain returns the constructor of informers that list again after the member's API server was restored from a backup, and that keep rules whose
+// kind is deleted.
+func (i informers) plain() informerConstructor {
 	return func(from toolscache.ListerWatcher, of runtime.Object, resync time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
 		reader := toolscache.ToListerWatcherWithContext(from)
-		source := rewind.Source(&toolscache.ListWatch{ListWithContextFunc: reader.ListWithContext, WatchFuncWithContext: reader.WatchWithContext}, func() {
-			log.Info("the cluster's API server is back at an earlier state, as after a restore; listing again", "kind", fmt.Sprintf("%T", of))
+		source := rewind.Source(caches.RetainRules(i.config, of, noticed(reader, i.changes), i.rules.set), func() {
+			i.log.Info("the cluster's API server is back at an earlier state, as after a restore; listing again", "kind", fmt.Sprintf("%T", of))
 		})
-		return namespacedIndexes{toolscache.NewSharedIndexInformer(withoutWatchList{source, source}, of, resync, by)}
+		return toolscache.NewSharedIndexInformer(withoutWatchList{source, source}, of, resync, by)
+	}
+}
+
+// noticed returns a source that notifies changes when a watch begins, and when the kind is not served.
+func noticed(from toolscache.ListerWatcherWithContext, changes kindChanges) *toolscache.ListWatch {
+	return &toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, err := from.ListWithContext(ctx, options)
+			if apierrors.IsNotFound(err) {
+				changes.notify()
+			}
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			changes.notify()
+			return from.WatchWithContext(ctx, options)
+		},
 	}
 }
 

@@ -39,7 +39,7 @@ func TestNamespacedIndexes(t *testing.T) {
 	read, err := cache.New(&rest.Config{}, cache.Options{
 		Mapper: kinds,
 		NewInformer: func(_ toolscache.ListerWatcher, of runtime.Object, resync time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
-			return newInformer(logr.Discard())(services, of, resync, by)
+			return informers{log: logr.Discard()}.indexed()(services, of, resync, by)
 		},
 	})
 	check.Must(t, err)

@@ -26,6 +26,10 @@ type metrics struct {
 	imports  imports.Metrics
 	hub      prometheus.Gauge
 	token    prometheus.Gauge
+	// refused is 1 while the hub refuses the record of the gateways.
+	refused prometheus.Gauge
+	// missing is 1 for each kind that the cluster does not serve as the agent needs it, and 0 for the others.
+	missing *prometheus.GaugeVec
 }
 
 func newMetrics(registry prometheus.Registerer, since time.Time) (metrics, error) {
@@ -42,8 +46,14 @@ func newMetrics(registry prometheus.Registerer, since time.Time) (metrics, error
 	}), token: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "tombolo_hub_token_expiry_timestamp_seconds",
 		Help: "Unix time at which the agent's token for the hub expires; 0 if the agent does not renew it or has not read it yet.",
-	})}
-	return m, m.register(m.hub, m.token)
+	}), refused: prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "tombolo_gateway_record_refused",
+		Help: "1 while the hub refuses the record of this cluster's gateways, for example because the Member does not allow an address, else 0.",
+	}), missing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "tombolo_kind_missing",
+		Help: "1 while this cluster does not serve the kind as the agent needs it, for example because other CRDs have replaced those of this version, else 0.",
+	}, []string{"kind"})}
+	return m, m.register(m.hub, m.token, m.refused, m.missing)
 }
 
 func (m metrics) register(collectors ...prometheus.Collector) error {
@@ -62,6 +72,17 @@ func (m metrics) setReachability(r hub.Reachability) {
 
 // setTokenExpiry sets the time at which the token for the hub expires.
 func (m metrics) setTokenExpiry(at time.Time) { m.token.Set(float64(at.Unix())) }
+
+// setKinds sets which of the needed kinds are missing.
+func (m metrics) setKinds(kinds []servedKind) {
+	for _, kind := range kinds {
+		missing := 0.0
+		if kind.err != nil {
+			missing = 1
+		}
+		m.missing.WithLabelValues(kind.name).Set(missing)
+	}
+}
 
 var (
 	exportsDesc     = prometheus.NewDesc("tombolo_exports", "ServiceExports in this cluster.", nil, nil)

@@ -7,6 +7,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -62,6 +63,8 @@ type Options struct {
 	TokenLifetime time.Duration
 	// Election says whether replicas choose a leader.
 	Election Election
+	// Pod is the Pod of the agent.
+	Pod Pod
 	// Workers is the number of services that each controller reconciles at the same time.
 	Workers int
 	// HeartbeatInterval is the time between heartbeats with up to 100 members; with more, it is longer in proportion. A member that is
@@ -74,6 +77,9 @@ type Options struct {
 	MetricsAddress, ProbeAddress string
 	// MetricsAuth serves the metrics by HTTPS, to accounts that may get /metrics.
 	MetricsAuth bool
+	// ClusterDNS is the address of the DNS that is queried for the clusterset's zone, with its port, or NoClusterDNS. If it is empty, it is that
+	// of the agent's pod.
+	ClusterDNS string
 	// ProfileAddress is the address for Go's profiles. It is not that of the metrics, because profiles contain more than metrics
 	// should; "0" or empty means none.
 	ProfileAddress string
@@ -92,6 +98,9 @@ const (
 	ElectLeader Election = "leader"
 	RunAlone    Election = "alone"
 )
+
+// Pod is the name and the UID of the agent's Pod. Both are empty if it runs in none, or if they are not known.
+type Pod struct{ Name, UID string }
 
 // AutoExport says whether labels export Services.
 type AutoExport string
@@ -164,7 +173,17 @@ func (o Options) Validate() error {
 	if o.AbsentTimeout < time.Minute || o.AbsentTimeout > 30*24*time.Hour {
 		problems = append(problems, fmt.Errorf("--absent-member-timeout=%s: must be between 1m and 720h", o.AbsentTimeout))
 	}
-	return errors.Join(append(problems, o.checkAutoExport())...)
+	return errors.Join(append(problems, o.checkAutoExport(), o.checkClusterDNS())...)
+}
+
+func (o Options) checkClusterDNS() error {
+	if o.ClusterDNS == "" || o.ClusterDNS == NoClusterDNS {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(o.ClusterDNS); err != nil {
+		return fmt.Errorf("--cluster-dns: %w", err)
+	}
+	return nil
 }
 
 func (o Options) checkAutoExport() error {

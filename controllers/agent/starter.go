@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
@@ -20,25 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/tombolo-mcs/tombolo/controllers/accessstatus"
-	"github.com/tombolo-mcs/tombolo/controllers/aliases"
-	"github.com/tombolo-mcs/tombolo/controllers/autoexport"
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/credentials"
-	"github.com/tombolo-mcs/tombolo/controllers/exportstatus"
-	"github.com/tombolo-mcs/tombolo/controllers/gateway"
-	"github.com/tombolo-mcs/tombolo/controllers/imports"
-	"github.com/tombolo-mcs/tombolo/controllers/presence"
-	"github.com/tombolo-mcs/tombolo/controllers/properties"
-	"github.com/tombolo-mcs/tombolo/controllers/publication"
-	"github.com/tombolo-mcs/tombolo/controllers/publish"
-	"github.com/tombolo-mcs/tombolo/controllers/routing"
-	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
-	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
 
 // retryInterval is the time between checks of what the cluster lacks.
@@ -49,6 +37,11 @@ type starter struct {
 	manager manager.Manager
 	options Options
 	since   time.Time
+	// own is this process, and lease its Lease; nil if no leader is elected.
+	own   clusterset.LeaseHolder
+	lease *lease
+	// informers has the changes of the kinds that the cluster serves, and the rules that stay without their kind.
+	informers informers
 
 	mu      sync.Mutex
 	waiting error
@@ -58,7 +51,8 @@ type starter struct {
 // NeedLeaderElection returns false: a standby prepares its controllers too.
 func (s *starter) NeedLeaderElection() bool { return false }
 
-// Start waits, adds the controllers, and returns. It returns an error if they cannot be set up.
+// Start waits, adds the controllers, and checks until ctx ends that the kinds are still served. It returns an error if the controllers cannot
+// be set up.
 func (s *starter) Start(ctx context.Context) error {
 	var local identity
 	identified := s.waitFor(ctx, func() (err error) {
@@ -79,19 +73,24 @@ func (s *starter) Start(ctx context.Context) error {
 	if err := s.addRenewal(local, hubClient, metrics); err != nil {
 		return err
 	}
-	if !s.waitFor(ctx, func() error { return checkCRDs(s.manager.GetConfig(), s.manager) }) {
+	if !s.waitFor(ctx, func() error { return checkCRDs(s.manager.GetConfig(), s.manager, metrics) }) {
 		return nil
 	}
 	if err := metrics.register(objectCounts{s.manager.GetCache()}); err != nil { // its kinds are served only now
 		return err
 	}
+	if err := s.addZoneProbe(metrics); err != nil {
+		return fmt.Errorf("add the queries for the clusterset's zone: %w", err)
+	}
 	if err := s.add(ctx, local, hubClient, metrics); err != nil {
 		return err
 	}
+	go s.compareVersions(ctx, hubClient)
 	s.options.Log.Info("started", "clusterID", local.id, "clusterUID", local.uid, "serviceCIDRs", local.serviceCIDRs)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.started = true
+	s.mu.Unlock()
+	s.watchKinds(ctx, metrics)
 	return nil
 }
 
@@ -136,15 +135,15 @@ func (s *starter) setWaiting(reason error) {
 	s.waiting = reason
 }
 
-// check returns nil if the controllers run, else what is missing.
+// check returns nil if the controllers run and the cluster serves all kinds, else what is missing.
 func (s *starter) check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.started {
-		return nil
-	}
-	if s.waiting != nil {
+	switch {
+	case s.waiting != nil:
 		return s.waiting
+	case s.started:
+		return s.informers.rules.err()
 	}
 	return errors.New("starting")
 }
@@ -156,7 +155,11 @@ func (s *starter) add(ctx context.Context, local identity, hubClient client.With
 	}
 	store := hub.NewStore(local.id, clusterset.AddressRanges{Denied: local.serviceCIDRs})
 	connection := hub.NewConnection(store, hubClient, s.options.Log.WithName("hub"), metrics.setReachability)
-	parts := s.controllers(local, store, hubClient, metrics)
+	pods, err := s.hostPods(ctx)
+	if err != nil {
+		return fmt.Errorf("add the cache of pods: %w", err)
+	}
+	parts := s.controllers(local, store, connection, hubClient, metrics, pods)
 	if err := s.addGateway(parts.gateway); err != nil {
 		return fmt.Errorf("add the controller of gateways: %w", err)
 	}
@@ -189,102 +192,18 @@ func (s *starter) add(ctx context.Context, local identity, hubClient client.With
 	)
 }
 
-// addGateway adds the controller of gateways, with a cache of its own, which reads one namespace, and the probes. r may be nil.
-func (s *starter) addGateway(r *gateway.Reconciler) error {
-	if r == nil {
-		return nil
-	}
-	remote, err := cache.New(s.manager.GetConfig(), cache.Options{
-		HTTPClient: s.manager.GetHTTPClient(), Scheme: s.manager.GetScheme(), Mapper: s.manager.GetRESTMapper(),
-		NewInformer: newInformer(s.options.Log), DefaultNamespaces: map[string]cache.Config{s.options.Namespace: {}},
+// hostPods adds a cache of the pods in the host network to the manager, and returns it.
+func (s *starter) hostPods(ctx context.Context) (cache.Cache, error) {
+	pods, err := cache.New(s.manager.GetConfig(), cache.Options{
+		HTTPClient: s.manager.GetHTTPClient(), Scheme: s.manager.GetScheme(), Mapper: s.manager.GetRESTMapper(), NewInformer: s.informers.plain(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}: {Field: fields.OneTermEqualSelector("spec.hostNetwork", "true"), Transform: caches.CompactHostPod},
+		},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r.Remote = remote
-	return errors.Join(
-		s.manager.Add(remote), s.manager.Add(&gateway.Prober{Sources: r.Sources, Reach: r.Reach}),
-		r.Add(s.manager, s.members(), s.controllerOptions()),
-	)
-}
-
-// parts are the controllers of an agent.
-type parts struct {
-	publish      *publish.Reconciler
-	exportstatus *exportstatus.Reconciler
-	imports      *imports.Reconciler
-	accessstatus *accessstatus.Reconciler
-	routing      *routing.Reconciler
-	aliases      *aliases.Reconciler
-	presence     *presence.Presence
-	properties   *properties.Reconciler
-	// autoexport is nil if labels export nothing.
-	autoexport *autoexport.Reconciler
-	// gateway is nil if the agent runs in another cluster: gateways run beside their agent.
-	gateway *gateway.Reconciler
-}
-
-func (s *starter) controllers(local identity, store *hub.Store, hubClient client.Client, metrics metrics) parts {
-	toHub := apply.ToHub(hubClient, local.id.HubNamespace())
-	reader := sources.Reader{
-		Cluster: local.id, Member: s.manager.GetClient(), Grants: s.manager.GetClient(), Hub: store, Selector: s.options.Selector, AgentNamespace: s.options.Namespace,
-	}
-	toMember := apply.ToMember(s.manager.GetClient(), s.manager.GetAPIReader())
-	recorder := s.manager.GetEventRecorder(name)
-	progress, outcomes := publication.NewProgress(), publication.NewOutcomes()
-	present := &presence.Presence{
-		Cluster: local.id, ClusterUID: local.uid, AgentVersion: s.options.Version,
-		Interval: s.options.HeartbeatInterval, Grace: liveness.GracePeriods * s.options.HeartbeatInterval, AbsentTimeout: s.options.AbsentTimeout,
-		Store: store, Hub: toHub, Live: hubClient, Progress: progress,
-		Tracker: liveness.NewTracker(s.options.HeartbeatInterval, liveness.GracePeriods*s.options.HeartbeatInterval),
-		Clock:   clock.RealClock{}, Log: s.options.Log.WithName("presence"),
-	}
-	var gatewayPorts *imports.GatewayPorts
-	var virtualIPs *imports.VirtualIPs
-	if s.options.Namespace != "" {
-		gatewayPorts = &imports.GatewayPorts{
-			Namespace: s.options.Namespace, Live: s.manager.GetAPIReader(), Cached: s.manager.GetClient(), Writer: toMember, Clock: clock.RealClock{},
-		}
-		virtualIPs = &imports.VirtualIPs{Live: s.manager.GetAPIReader()}
-	}
-	gatewayReach := &reach.Reach{}
-	var gateways *gateway.Reconciler
-	if s.options.Namespace != "" && s.options.AgentCluster == nil {
-		gateways = &gateway.Reconciler{
-			Sources: reader, Live: s.manager.GetAPIReader(), ToMember: toMember, ToHub: toHub, Allowed: present.Allowed,
-			Reach: gatewayReach, Addresses: s.options.gatewayAddresses(), Events: recorder, Clock: clock.RealClock{},
-		}
-	}
-	var labelled *autoexport.Reconciler
-	if s.options.AutoExport != NoAutoExport {
-		labelled = &autoexport.Reconciler{
-			Cluster: local.id, Member: s.manager.GetClient(), Writer: toMember, Limit: s.options.AutoExportLimit, AgentNamespace: s.options.Namespace, Events: recorder,
-		}
-	}
-	return parts{
-		presence:   present,
-		gateway:    gateways,
-		autoexport: labelled,
-		properties: &properties.Reconciler{
-			Cluster: local.id, Hub: store, Member: s.manager.GetClient(), Writer: toMember, Allowed: present.Allowed, Events: recorder,
-		},
-		publish:      &publish.Reconciler{Sources: reader, Hub: toHub, Allowed: present.Allowed, Progress: progress, Outcomes: outcomes},
-		accessstatus: &accessstatus.Reconciler{Sources: reader, Member: toMember, Clock: clock.RealClock{}},
-		routing:      &routing.Reconciler{Cluster: local.id, Hub: store, Member: s.manager.GetClient(), Writer: toMember, Clock: clock.RealClock{}},
-		aliases: &aliases.Reconciler{
-			Cluster: local.id, Member: s.manager.GetClient(), Live: s.manager.GetAPIReader(), Writer: toMember, Events: recorder, Clock: clock.RealClock{},
-		},
-		exportstatus: &exportstatus.Reconciler{
-			Sources: reader, Member: toMember, Outcomes: outcomes, Refusal: present.Refusal, Events: recorder, Clock: clock.RealClock{},
-		},
-		imports: &imports.Reconciler{
-			Allowed: func() bool { return store.InitialListDone() && present.Allowed() },
-			Sources: reader, Member: s.manager.GetClient(), Writer: toMember, IPFamilies: clusterset.FamiliesOf(local.serviceCIDRs),
-			State: present.State, Policies: liveness.DefaultPolicies(),
-			Namespaces: s.options.importPolicy(), MetadataDomains: s.options.MetadataDomains, Refusals: imports.NewRefusals(), Unsupported: imports.NewUnsupportedSettings(),
-			GatewayPorts: gatewayPorts, VirtualIPs: virtualIPs, GatewayReach: gatewayReach, Returns: imports.NewReturns(), DefaultSources: s.options.defaultSources(), Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
-		},
-	}
+	return pods, errors.Join(pods.IndexField(ctx, &corev1.Pod{}, caches.IndexAddress, caches.PodAddresses), s.manager.Add(pods))
 }
 
 // members returns the cache of the member's objects.

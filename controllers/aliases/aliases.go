@@ -57,6 +57,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		source.Kind(members, &corev1.Service{}, queue.Typed[*corev1.Service](concerned)),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, queue.Typed[*discoveryv1.EndpointSlice](caches.NamedForAlias)),
 		source.Kind(members, &discoveryv1.EndpointSlice{}, aliasesOf[*discoveryv1.EndpointSlice](r.Member, caches.MirroredService)),
+		source.Kind(members, &discoveryv1.EndpointSlice{}, aliasesWithPods(r.Member)),
 		source.Kind(members, &mcsv1beta1.ServiceImport{}, aliasesOf[*mcsv1beta1.ServiceImport](r.Member, queue.SameName), predicate.Or(
 			queue.SpecChanges[*mcsv1beta1.ServiceImport](), managedChanges(),
 		)),
@@ -100,6 +101,25 @@ func aliasesOf[T client.Object](from client.Reader, keyOf func(client.Object) (t
 	})
 }
 
+// aliasesWithPods returns an event handler that enqueues an alias if the EndpointSlices of its own pods change.
+func aliasesWithPods(from client.Reader) handler.TypedEventHandler[*discoveryv1.EndpointSlice, reconcile.Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, slice *discoveryv1.EndpointSlice) []reconcile.Request {
+		key, ok := caches.SourceService(slice)
+		service := &corev1.Service{}
+		if !ok || clusterset.IsReservedNamespace(key.Namespace) {
+			return nil
+		}
+		exists, err := caches.Get(ctx, from, key, service)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "cannot read the Service of an EndpointSlice", "service", key)
+		}
+		if !exists || !clusterset.IsAlias(service) {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: key}}
+	})
+}
+
 // Reconcile updates one alias, or removes what is left of it.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	v, err := r.gather(ctx, request.NamespacedName)
@@ -110,7 +130,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if d.kept {
 		return reconcile.Result{}, nil
 	}
-	if unread := unreadSlices(plan.EndpointSlices(d.slices, v.existing)); len(unread) > 0 {
+	if unread := slices.Concat(d.unread, unreadSlices(plan.EndpointSlices(d.slices, v.existing))); len(unread) > 0 {
 		if v.mirrored, err = r.readLive(ctx, v.mirrored, unread); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -156,6 +176,11 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (view
 		return view{}, fmt.Errorf("list mirrored EndpointSlices of %s/%s: %w", key.Namespace, name, err)
 	}
 	v.mirrored = caches.Pointers(mirrored.Items)
+	pods := &discoveryv1.EndpointSliceList{}
+	if err := r.Member.List(ctx, pods, client.InNamespace(key.Namespace), client.MatchingFields{caches.IndexSource: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return view{}, fmt.Errorf("list EndpointSlices of the pods of alias %s: %w", key, err)
+	}
+	v.pods = caches.Pointers(pods.Items)
 	return v, nil
 }
 
@@ -211,7 +236,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, v view, d decision) error 
 	if d.condition == nil {
 		meta.RemoveStatusCondition(&status.Conditions, conditions.TypeAlias)
 	} else {
-		status.Conditions = conditions.Set(status.Conditions, []metav1.Condition{*d.condition}, v.service.Generation, metav1.NewTime(r.Clock.Now()))
+		status.Conditions = conditions.SetOne(status.Conditions, *d.condition, v.service.Generation, metav1.NewTime(r.Clock.Now()))
 	}
 	before := meta.FindStatusCondition(v.service.Status.Conditions, conditions.TypeAlias)
 	written, err := apply.Do(ctx, r.Writer, plan.ServiceStatus(status, v.service))

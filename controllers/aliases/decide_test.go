@@ -42,12 +42,15 @@ func TestDecide(t *testing.T) {
 	headless.Spec.Type = mcsv1beta1.Headless
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "derived-1-b-1", Labels: map[string]string{mcsv1beta1.LabelSourceCluster: "b"}},
-		Ports:      []discoveryv1.EndpointPort{{Name: new("http")}}, AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:      []discoveryv1.EndpointPort{{Name: new("http"), Protocol: new(corev1.ProtocolTCP)}}, AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}}},
 	}
 	gateway := slice.DeepCopy()
 	gateway.Labels[clusterset.LabelGateway] = "true"
 	plain := service("web", "http")
 	delete(plain.Annotations, clusterset.AnnotationImport)
+	apiServer := service("web", "http")
+	apiServer.Namespace, apiServer.Name = "default", "kubernetes"
 	const viaGateways = "the endpoints of b are left out, because they are reached through gateways: only a Service with a cluster IP can be an alias " +
 		"of such an import with a cluster IP, and only a headless one of a headless import"
 	for name, test := range map[string]struct {
@@ -58,15 +61,16 @@ func TestDecide(t *testing.T) {
 	}{
 		"no Service":                        {nil, nil, nil, "[] none"},
 		"no alias":                          {plain, nil, nil, "[] none"},
-		"all ports":                         {service("web", "http", "metrics"), web, slice, "[all.derived-1-b-1] True/Aliased: the Service has the endpoints of ServiceImport web at the ports http/TCP, metrics/TCP"},
-		"no endpoints":                      {service("web", "http"), web, nil, "[] True/Aliased: the Service has the endpoints of ServiceImport web at the ports http/TCP"},
+		"all ports":                         {service("web", "http", "metrics"), web, slice, "[all.derived-1-b-1] True/NoEndpoints: the Service has the endpoints of ServiceImport web at the ports http/TCP, metrics/TCP; no endpoint of the import is available at metrics/TCP"},
+		"no endpoints":                      {service("web", "http"), web, nil, "[] False/NoEndpoints: the Service has no endpoints of ServiceImport web; no endpoint of the import is available"},
 		"a port of its own":                 {service("web", "http", "admin"), web, slice, "[all.derived-1-b-1] True/PortsNotMatched: the Service has the endpoints of ServiceImport web at the ports http/TCP; the import has no port like admin/TCP: give the ports of the Service the names and protocols of those of the import"},
 		"only ports of its own":             {service("web", "admin"), web, slice, "[] False/PortsNotMatched: the Service has no endpoints of ServiceImport web; the import has no port like admin/TCP: give the ports of the Service the names and protocols of those of the import"},
-		"gateways of a headless one":        {service("web", "http"), headless, gateway, "[] True/EndpointsLeftOut: the Service has the endpoints of ServiceImport web at the ports http/TCP; " + viaGateways},
+		"gateways of a headless one":        {service("web", "http"), headless, gateway, "[] False/EndpointsLeftOut: the Service has no endpoints of ServiceImport web; " + viaGateways},
 		"gateways":                          {service("web", "http"), web, gateway, "[all.derived-1-b-1] True/Aliased: the Service has the endpoints of ServiceImport web at the ports http/TCP"},
 		"no import":                         {service("web", "http"), nil, nil, "[] False/NoImport: this namespace has no ServiceImport web that is managed by Tombolo: no cluster exports the service, or not to this cluster"},
 		"only the ServiceImport is missing": {service("web", "http"), nil, slice, "kept"},
 		"another namespace":                 {service("bank/web", "http"), nil, nil, `[] False/Refused: annotation tombolo-mcs.io/import: "bank/web" is refused: a Service can have the endpoints of imports of its own namespace only, so write the name without a namespace`},
+		"the Service of the API server":     {apiServer, web, slice, "[] False/Refused: service default/kubernetes is reserved: it is each cluster's own API server"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -9,12 +9,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -50,13 +52,16 @@ type Reconciler struct {
 	// AgentNamespace is the namespace of this cluster's agent, which exports nothing.
 	AgentNamespace string
 	Events         events.EventRecorder
+	Clock          clock.PassiveClock
 
-	announced map[string]string // by namespace: the last Event. One worker uses it
+	// By namespace: the last Event, and when a label was first seen to ask for an export, by the name of the Service. One worker uses them.
+	announced map[string]string
+	asked     map[string]map[string]time.Time
 }
 
 // Add adds the controller to a manager.
 func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options controller.Options) error {
-	r.announced = map[string]string{}
+	r.announced, r.asked = map[string]string{}, map[string]map[string]time.Time{}
 	options.Reconciler = queue.NewRetries(r)
 	options.MaxConcurrentReconciles = 1
 	return queue.AddController(mgr, "autoexport", options,
@@ -87,15 +92,33 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if !exists || request.Name == r.AgentNamespace {
 		delete(r.announced, request.Name)
+		delete(r.asked, request.Name)
 		return reconcile.Result{}, nil
 	}
+	v.Now = r.Clock.Now()
+	v.Asked = askedSince(r.asked[request.Name], v)
+	r.asked[request.Name] = v.Asked
 	d := decide(v)
 	written, err := apply.Do(ctx, r.Writer, d.changes)
 	r.announce(request.Name, d, written, err)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("automatic exports of namespace %s%s: %w", request.Name, hint(err), err)
 	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{RequeueAfter: d.after}, nil
+}
+
+// askedSince returns Asked of a View, from the times that were known before. It has no Service that need not be exported.
+func askedSince(before map[string]time.Time, v View) map[string]time.Time {
+	v.Asked = nil
+	d := decide(v)
+	result := map[string]time.Time{}
+	for _, s := range slices.Concat(d.created, d.leftOut) {
+		result[s.Name] = v.Now
+		if since, known := before[s.Name]; known {
+			result[s.Name] = since
+		}
+	}
+	return result
 }
 
 // gather reads a namespace, and reports whether it exists and is not being deleted.
@@ -108,7 +131,7 @@ func (r *Reconciler) gather(ctx context.Context, name string) (v View, exists bo
 	services, exports := &corev1.ServiceList{}, &mcsv1beta1.ServiceExportList{}
 	for _, list := range []client.ObjectList{services, exports} {
 		if err := r.Member.List(ctx, list, client.InNamespace(name), client.UnsafeDisableDeepCopy); err != nil {
-			return View{}, false, fmt.Errorf("list %T of namespace %s: %w", list, name, err)
+			return View{}, false, fmt.Errorf("list %s of namespace %s: %w", clusterset.KindOf(list), name, err)
 		}
 	}
 	return View{

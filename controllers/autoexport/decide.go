@@ -6,6 +6,7 @@ package autoexport
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,24 +27,49 @@ type View struct {
 	Exports  []*mcsv1beta1.ServiceExport
 	// Limit is as in Reconciler.
 	Limit int
+	// Asked is when the agent first saw that a label asks for the export of a Service that has none, by the Service's name, and Now is the
+	// time. A Service that is not in Asked does not wait.
+	Asked map[string]time.Time
+	Now   time.Time
+}
+
+// The time between the label and the creation. A chart, or another tool that fails if an object exists already, may be about to create
+// the ServiceExport itself: Helm creates custom resources last.
+const (
+	delay        = 5 * time.Second
+	releaseDelay = 30 * time.Second
+)
+
+// annotationRelease is set by Helm on all objects of a release.
+const annotationRelease = "meta.helm.sh/release-name"
+
+// Delay returns how long after the label the export of a Service is created.
+func Delay(service *corev1.Service) time.Duration {
+	if service.Annotations[annotationRelease] != "" {
+		return releaseDelay
+	}
+	return delay
 }
 
 // decision is what to write.
 type decision struct {
 	changes []plan.Change[*mcsv1beta1.ServiceExport]
-	// created are the Services of the exports to create, and leftOut those beyond the limit, in the order in which they would be
-	// exported.
-	created, leftOut []*corev1.Service
+	// created are the Services of the exports to create, waiting those whose exports are created later, and leftOut those beyond the
+	// limit, in the order in which they would be exported.
+	created, waiting, leftOut []*corev1.Service
+	// after is the time until the first one of waiting is created.
+	after time.Duration
 }
 
 // decide returns the automatic exports to create and to delete. An export that exists stays if its Service is still labelled, also
-// beyond the limit. Exports of users are not changed, and do not count. It is pure.
+// beyond the limit. Exports of users are not changed, and do not count: an automatic one that another field manager has written is the
+// user's. It is pure.
 func decide(v View) decision {
 	exports := map[string]*mcsv1beta1.ServiceExport{}
 	var managed []*mcsv1beta1.ServiceExport
 	for _, e := range v.Exports {
 		exports[e.Name] = e
-		if clusterset.IsManaged(e.Labels) {
+		if clusterset.IsAutomatic(e) {
 			managed = append(managed, e)
 		}
 	}
@@ -54,18 +80,38 @@ func decide(v View) decision {
 		case !v.isExported(s):
 		case existing == nil:
 			missing = append(missing, s)
-		case clusterset.IsManaged(existing.Labels):
+		case clusterset.IsAutomatic(existing):
 			desired = append(desired, existing)
 		}
 	}
 	slices.SortFunc(missing, compareUrgency)
 	free := min(max(0, v.Limit-len(desired)), len(missing))
-	result := decision{created: missing[:free], leftOut: missing[free:]}
+	result := decision{leftOut: missing[free:]}
+	for _, s := range missing[:free] {
+		switch wait := v.wait(s); {
+		case wait <= 0:
+			result.created = append(result.created, s)
+		case result.after == 0 || wait < result.after:
+			result.after = wait
+			fallthrough
+		default:
+			result.waiting = append(result.waiting, s)
+		}
+	}
 	for _, s := range result.created {
 		desired = append(desired, newExport(s))
 	}
 	result.changes = plan.ServiceExports(desired, managed)
 	return result
+}
+
+// wait returns the time until the export of a Service is created.
+func (v View) wait(service *corev1.Service) time.Duration {
+	asked, known := v.Asked[service.Name]
+	if !known {
+		return 0
+	}
+	return asked.Add(Delay(service)).Sub(v.Now)
 }
 
 // isExported reports whether a Service is labelled and can be exported. An export of any other one would only be invalid.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
@@ -125,6 +126,105 @@ func TestDecide(t *testing.T) {
 			}
 			check.Equal(t, "changes and Services left out", tc.want, got)
 			check.Equal(t, "changes and Services left out", tc.leftOut, leftOut)
+		})
+	}
+}
+
+// TestAnotherFieldManager: an automatic export that another field manager has written, other than its status, is the user's, also in the
+// form in which the agent's cache has it.
+//
+// spec: P3
+func TestAnotherFieldManager(t *testing.T) {
+	t.Parallel()
+	const update, apply = metav1.ManagedFieldsOperationUpdate, metav1.ManagedFieldsOperationApply
+	entry := func(manager string, operation metav1.ManagedFieldsOperationType, subresource string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, Subresource: subresource}
+	}
+	created, status := entry(clusterset.FieldManager, update, ""), entry(clusterset.FieldManager, update, "status")
+	label := map[string]string{"team": "x"}
+	for name, tc := range map[string]struct {
+		fields []metav1.ManagedFieldsEntry
+		labels map[string]string
+		want   []string
+	}{
+		"only the agent":                   {fields: []metav1.ManagedFieldsEntry{created, status}, want: []string{"delete web"}},
+		"the status, by another program":   {fields: []metav1.ManagedFieldsEntry{created, entry("other", update, "status")}, want: []string{"delete web"}},
+		"kubectl apply":                    {fields: []metav1.ManagedFieldsEntry{created, status, entry("kubectl-client-side-apply", update, "")}},
+		"kubectl apply --server-side":      {fields: []metav1.ManagedFieldsEntry{entry("kubectl", apply, ""), created}},
+		"server-side apply without labels": {fields: []metav1.ManagedFieldsEntry{entry("kubectl", apply, ""), created, status}, labels: label},
+		"kubectl edit":                     {fields: []metav1.ManagedFieldsEntry{created, entry("kubectl-edit", update, "")}},
+		"kubectl label":                    {fields: []metav1.ManagedFieldsEntry{created, entry("kubectl-label", update, "")}, labels: label},
+		"Helm":                             {fields: []metav1.ManagedFieldsEntry{created, entry("helm", update, "")}},
+		"Argo CD":                          {fields: []metav1.ManagedFieldsEntry{created, entry("argocd-controller", apply, "")}},
+		"a program with a status, too":     {fields: []metav1.ManagedFieldsEntry{created, entry("x", update, "status"), entry("x", update, "")}},
+		"restored from a backup":           {fields: []metav1.ManagedFieldsEntry{entry("velero-server", update, "")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			export := ours("web")
+			for k, v := range tc.labels {
+				export.Labels[k] = v
+			}
+			export.ManagedFields = tc.fields
+			cached, err := caches.Compact(export.DeepCopy())
+			check.Must(t, err)
+			for from, e := range map[string]*mcsv1beta1.ServiceExport{"the API server": export, "the cache": cached.(*mcsv1beta1.ServiceExport)} {
+				var got []string
+				for _, c := range decide(View{Cluster: "east", Services: []*corev1.Service{service("web", "", 1)}, Exports: []*mcsv1beta1.ServiceExport{e}, Limit: 100}).changes {
+					got = append(got, fmt.Sprintf("%s %s", c.Verb, c.Object.Name))
+				}
+				check.Equal(t, "changes, read from "+from, tc.want, got)
+			}
+		})
+	}
+}
+
+// TestWaiting: an export is created some time after the label asks for it, if no export exists by then. The limit counts those that
+// wait.
+//
+// spec: P3
+func TestWaiting(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1000, 0)
+	release := func(s *corev1.Service) { s.Annotations = map[string]string{"meta.helm.sh/release-name": "shop"} }
+	web, chart := service("web", "true", 1), service("chart", "true", 1, release)
+	type services = []*corev1.Service
+	for name, tc := range map[string]struct {
+		services services
+		exports  []*mcsv1beta1.ServiceExport
+		asked    map[string]time.Duration
+		elapsed  time.Duration
+		limit    int
+		want     string
+	}{
+		"just labelled":           {services: services{web}, asked: map[string]time.Duration{"web": 0}, want: "[] after 5s"},
+		"almost":                  {services: services{web}, asked: map[string]time.Duration{"web": 0}, elapsed: 4 * time.Second, want: "[] after 1s"},
+		"waited":                  {services: services{web}, asked: map[string]time.Duration{"web": 0}, elapsed: 5 * time.Second, want: "[create web] after 0s"},
+		"a Service of a release":  {services: services{chart}, asked: map[string]time.Duration{"chart": 0}, elapsed: 5 * time.Second, want: "[] after 25s"},
+		"a release without one":   {services: services{chart}, asked: map[string]time.Duration{"chart": 0}, elapsed: 30 * time.Second, want: "[create chart] after 0s"},
+		"the chart has its own":   {services: services{chart}, exports: []*mcsv1beta1.ServiceExport{ofUser("chart")}, elapsed: time.Hour, want: "[] after 0s"},
+		"the first of two":        {services: services{web, chart}, asked: map[string]time.Duration{"web": 0, "chart": 0}, elapsed: time.Second, want: "[] after 4s"},
+		"one waits":               {services: services{web, chart}, asked: map[string]time.Duration{"web": 0, "chart": 0}, elapsed: 6 * time.Second, want: "[create web] after 24s"},
+		"a place is kept":         {services: services{chart, web}, asked: map[string]time.Duration{"web": 0, "chart": 0}, elapsed: 6 * time.Second, limit: 1, want: "[] after 24s"},
+		"seen for the first time": {services: services{web}, want: "[] after 5s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := map[string]time.Time{}
+			for k, v := range tc.asked {
+				before[k] = start.Add(v)
+			}
+			if tc.limit == 0 {
+				tc.limit = 100
+			}
+			v := View{Cluster: "east", Services: tc.services, Exports: tc.exports, Limit: tc.limit, Now: start.Add(tc.elapsed)}
+			v.Asked = askedSince(before, v)
+			d := decide(v)
+			var got []string
+			for _, c := range d.changes {
+				got = append(got, fmt.Sprintf("%s %s", c.Verb, c.Object.Name))
+			}
+			check.Equal(t, "changes", tc.want, fmt.Sprintf("%v after %s", got, d.after))
 		})
 	}
 }

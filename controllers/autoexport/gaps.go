@@ -52,6 +52,7 @@ func Gaps(v View) []Gap {
 		beyond = ReasonDisabled
 	}
 	missing(ReasonPending, d.created)
+	missing(ReasonPending, d.waiting)
 	missing(beyond, d.leftOut)
 	exported := map[string]bool{}
 	for _, e := range v.Exports {

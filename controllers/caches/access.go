@@ -14,6 +14,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/pkg/access"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // AccessObjects returns the objects that say who may use the services of a cluster. A cluster without their kinds has none.
@@ -23,7 +24,7 @@ func AccessObjects(ctx context.Context, from client.Reader) (access.Objects, err
 	var namespaces corev1.NamespaceList
 	for _, list := range []client.ObjectList{&policies, &grants, &namespaces} {
 		if err := from.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil && !meta.IsNoMatchError(err) {
-			return access.Objects{}, fmt.Errorf("list %T: %w", list, err)
+			return access.Objects{}, fmt.Errorf("list %s: %w", clusterset.KindOf(list), err)
 		}
 	}
 	result := access.Objects{Policies: policies.Items, Grants: grants.Items, Namespaces: map[string]labels.Set{}}

@@ -21,15 +21,30 @@ import (
 var withoutManagedFields = cache.TransformStripManagedFields()
 
 // StripManagedFields is a transform function of a cache: it removes managed fields. If an object has lost our managed-by label, it
-// keeps the entry that shows that we wrote the object. It returns its argument, changed.
+// keeps the entry that shows that we wrote the object, and if a ServiceExport with our label is a user's, the entry that shows it. It
+// returns its argument, changed.
 func StripManagedFields(object any) (any, error) {
 	written, _ := object.(metav1.Object)
-	isLost := written != nil && clusterset.HasLostLabel(written)
+	kept := significantManager(written)
 	object, err := withoutManagedFields(object)
-	if isLost {
-		written.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: clusterset.FieldManager}})
+	if kept != "" {
+		written.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: kept}})
 	}
 	return object, err
+}
+
+// significantManager returns the field manager that decides whose an object is; empty if its label says it. written may be nil.
+func significantManager(written metav1.Object) string {
+	if written == nil {
+		return ""
+	}
+	if clusterset.HasLostLabel(written) {
+		return clusterset.FieldManager
+	}
+	if export, ok := written.(*mcsv1beta1.ServiceExport); ok && clusterset.IsManaged(export.Labels) {
+		return clusterset.OtherWriter(export)
+	}
+	return ""
 }
 
 // Compact is StripManagedFields, and reduces the memory of objects: all share equal strings, and lists have no spare capacity. Endpoints of

@@ -9,6 +9,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // Get reads an object, which must not be changed if it comes from a cache, and reports whether it exists.
@@ -18,7 +20,7 @@ func Get(ctx context.Context, from client.Reader, key client.ObjectKey, into cli
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("get %T %s: %w", into, key, err)
+		return false, fmt.Errorf("get %s %s: %w", clusterset.KindOf(into), key, err)
 	}
 	return true, nil
 }

@@ -43,7 +43,7 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	}
 	for _, object := range []client.Object{&corev1.Service{}, &discoveryv1.EndpointSlice{}} {
 		if err := indexer.IndexField(ctx, object, IndexVirtual, indexOf(VirtualIPService)); err != nil {
-			return fmt.Errorf("index %T by the ServiceImport of its virtual IP: %w", object, err)
+			return fmt.Errorf("index %s by the ServiceImport of its virtual IP: %w", clusterset.KindOf(object), err)
 		}
 	}
 	if err := indexer.IndexField(ctx, &corev1.Service{}, IndexAliases, importOfAlias); err != nil {

@@ -10,9 +10,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/golang-jwt/jwt/v5"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -83,7 +85,7 @@ func (r *Renewal) renew(ctx context.Context) (time.Duration, error) {
 	}
 	if expires, err := time.Parse(time.RFC3339, secret.Annotations[clusterset.AnnotationTokenExpires]); err == nil {
 		r.SetExpiry(expires)
-		if pause := expires.Add(-r.Lifetime * 2 / 3).Sub(r.Clock.Now()); pause > 0 {
+		if pause := expires.Add(-r.lifetimeOf(secret.Data[clusterset.HubSecretToken]) * 2 / 3).Sub(r.Clock.Now()); pause > 0 {
 			return pause, nil
 		}
 	}
@@ -102,6 +104,17 @@ func (r *Renewal) renew(ctx context.Context) (time.Duration, error) {
 		return 0, errors.New("the hub's new token has expired already: compare the clocks of the two clusters")
 	}
 	return left / 3, nil // the hub may grant less than Lifetime
+}
+
+// lifetimeOf returns the lifetime by which it is decided when a token is renewed: the one that the hub has granted, if that is less than the
+// requested one. A token that cannot be read counts as one of the requested lifetime.
+func (r *Renewal) lifetimeOf(token []byte) time.Duration {
+	claims := &jwt.RegisteredClaims{}
+	_, _, err := jwt.NewParser().ParseUnverified(strings.TrimSpace(string(token)), claims) // the hub verifies it
+	if err != nil || claims.IssuedAt == nil || claims.ExpiresAt == nil || !claims.ExpiresAt.After(claims.IssuedAt.Time) {
+		return r.Lifetime
+	}
+	return min(r.Lifetime, claims.ExpiresAt.Sub(claims.IssuedAt.Time))
 }
 
 // withToken returns the Secret with another token and its expiry.

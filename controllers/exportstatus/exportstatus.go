@@ -26,8 +26,10 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+	"github.com/tombolo-mcs/tombolo/pkg/export"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
+	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
 // Reconciler writes the conditions of one ServiceExport at a time.
@@ -37,8 +39,10 @@ type Reconciler struct {
 	Outcomes *publication.Outcomes
 	// Refusal returns why this cluster may not publish; "" if it may.
 	Refusal func() string
-	Events  events.EventRecorder
-	Clock   clock.PassiveClock
+	// Unreached returns the time since which the hub is not reached; zero if it is.
+	Unreached func() time.Time
+	Events    events.EventRecorder
+	Clock     clock.PassiveClock
 }
 
 // Add adds the controller to a manager.
@@ -50,7 +54,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		queue.Kind(members, &corev1.Service{}, queue.OfExports[*corev1.Service](r.Sources.HasExport, queue.SameName)),
 		queue.FromHub(r.Sources.Hub, queue.NewPacer(r.Sources.Cluster, clock.RealClock{}).Exports, r.Sources.ExportKeys),
 		queue.Grants(members, r.Sources.ExportKeysIn),
-		queue.OfMembers(r.Sources.Hub, r.Sources.KeysByProperty),
+		queue.OfMembers(r.Sources.Hub, r.Sources.KeysByCluster),
 		r.Outcomes.Source(),
 	)
 }
@@ -70,9 +74,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	before := known.Export.Status.Conditions
 	status := mcsv1beta1.ServiceExportStatus{
-		Conditions: conditions.Set(before, desired, known.Export.Generation, metav1.NewTime(r.Clock.Now())),
+		Conditions: conditions.Set(kept(before, desired), desired, known.Export.Generation, metav1.NewTime(r.Clock.Now())),
 	}
-	written, err := apply.Do(ctx, r.Member, plan.ServiceExportStatus(status, known.Export))
+	changes := plan.ServiceExportStatus(status, known.Export)
+	if r.Refusal() != "" && apply.Reverts(r.Member, changes) { // the agent to which this one yields runs in this cluster, and writes the status
+		return reconcile.Result{}, nil
+	}
+	written, err := apply.Do(ctx, r.Member, changes)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("write the status of ServiceExport %s: %w", request.NamespacedName, err)
 	}
@@ -114,8 +122,18 @@ func (r *Reconciler) decide(known sources.Sources) []metav1.Condition {
 		return append(result, conditions.Exported(nil, published), conditions.Conflict(merge.Merged{}))
 	}
 	existing := meta.FindStatusCondition(known.Export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady))
-	if published.Hub == conditions.HubSynced || published.Failure != "" || existing == nil {
+	switch {
+	case published.Hub == conditions.HubSynced || published.Failure != "" || existing == nil:
+		exported := conditions.Exported(nil, published)
+		result = append(result, exported)
+		if reason := r.outdated(known, exported); reason != "" {
+			result = append(result, conditions.Outdated(reason))
+		}
+	case conditions.IsPending(*existing): // it may name an earlier reason; the hub has not contradicted Outdated
 		result = append(result, conditions.Exported(nil, published))
+		if outdated := meta.FindStatusCondition(known.Export.Status.Conditions, conditions.TypeOutdated); outdated != nil {
+			result = append(result, *outdated)
+		}
 	}
 	if known.Hub.Local != nil && known.Hub.Synced() { // the age is known, which decides the merge
 		merged, _ := merge.Merge(known.AllExports())
@@ -124,16 +142,42 @@ func (r *Reconciler) decide(known sources.Sources) []metav1.Condition {
 	return result
 }
 
+// kept returns the existing conditions that still apply.
+func kept(existing, desired []metav1.Condition) []metav1.Condition {
+	isDecided := meta.FindStatusCondition(desired, string(mcsv1beta1.ServiceExportConditionReady)) != nil
+	if isDecided && meta.FindStatusCondition(desired, conditions.TypeOutdated) == nil {
+		meta.RemoveStatusCondition(&existing, conditions.TypeOutdated) // it copies
+	}
+	return existing
+}
+
+// outdated returns why other clusters use an older version of an export; empty if they do not, or none is known. Without a record on the
+// hub, only the status says that it stored one.
+func (r *Reconciler) outdated(known sources.Sources, ready metav1.Condition) string {
+	switch {
+	case ready.Status == metav1.ConditionTrue:
+		return ""
+	case known.Hub.Local == nil && conditions.WasStored(known.Export.Status.Conditions):
+		return conditions.ReasonRecordLost
+	case known.Hub.Local != nil && !record.IsInactive(known.Hub.Local) && r.Outcomes.Of(known.Key).Failure != "":
+		return conditions.ReasonUpdateRefused
+	}
+	return ""
+}
+
 func (r *Reconciler) publication(known sources.Sources) conditions.Publication {
 	outcome := r.Outcomes.Of(known.Key)
 	result := conditions.Publication{
 		Hub:       conditions.HubUnknown,
 		Published: known.IsPublished(),
-		GrantedTo: known.Local.GrantedTo, GrantSurplus: known.GrantSurplus,
+		Unreached: r.Unreached(), Unanswered: outcome.Unanswered,
+		GrantedTo: known.Local.GrantedTo, GrantSurplus: known.GrantSurplus, NoMembers: known.NoMembers,
 		Failure:   outcome.Failure,
 		LeftOut:   outcome.LeftOut,
+		NotPods:   outcome.NotPods,
 		Surplus:   outcome.Surplus,
 		HostNames: outcome.HostNames,
+		Reserved:  export.Reserved(known.Export),
 	}
 	switch refusal := r.Refusal(); {
 	case refusal != "":

@@ -19,6 +19,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/record"
@@ -50,7 +51,7 @@ func TestConflictsStayUntilAllIsKnown(t *testing.T) {
 				snapshot.Fill(store)
 			}
 			r := &Reconciler{
-				Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: publication.NewOutcomes(), Refusal: func() string { return "" },
+				Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: publication.NewOutcomes(), Refusal: func() string { return "" }, Unreached: reached,
 			}
 			decided := r.decide(sources.Sources{
 				Key: ours.Key, Export: &mcsv1beta1.ServiceExport{}, Local: &ours, Hub: store.Service(ours.Key),
@@ -79,7 +80,7 @@ func TestListedMeanwhile(t *testing.T) {
 	check.Must(t, err)
 	snapshot.Fill(store)
 	r := &Reconciler{
-		Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: publication.NewOutcomes(), Refusal: func() string { return "" },
+		Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: publication.NewOutcomes(), Refusal: func() string { return "" }, Unreached: reached,
 	}
 	readyCondition := func() *metav1.Condition {
 		return meta.FindStatusCondition(r.decide(known), string(mcsv1beta1.ServiceExportConditionReady))
@@ -119,7 +120,7 @@ func TestExportedMeansRecorded(t *testing.T) {
 			outcomes := publication.NewOutcomes()
 			outcomes.Set(ours.Key, publication.Outcome{Failure: test.failure})
 			r := &Reconciler{
-				Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: outcomes, Refusal: func() string { return "" },
+				Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: outcomes, Refusal: func() string { return "" }, Unreached: reached,
 			}
 			decided := r.decide(sources.Sources{Key: ours.Key, Export: ready(), Local: &ours, Hub: store.Service(ours.Key)})
 			readyCondition := meta.FindStatusCondition(decided, string(mcsv1beta1.ServiceExportConditionReady))
@@ -127,6 +128,94 @@ func TestExportedMeansRecorded(t *testing.T) {
 				t.Errorf("Ready is %+v, want %s", readyCondition, test.want)
 			}
 		})
+	}
+}
+
+// TestOutdated: an export that is not ready says whether other clusters use an older version. That the hub has stored one is known from
+// the status after the hub has lost it, for as long as the export is not stored again.
+//
+// spec: C2, E3
+func TestOutdated(t *testing.T) {
+	t.Parallel()
+	ours, before := exportOf("own", 80), exportOf("own", 79)
+	said := func(conditionType string) []metav1.Condition {
+		return []metav1.Condition{{Type: conditionType, Status: metav1.ConditionTrue}}
+	}
+	isReady := string(mcsv1beta1.ServiceExportConditionReady)
+	for name, test := range map[string]struct {
+		members  []string
+		recorded []clusterset.Export
+		failure  string
+		said     []metav1.Condition
+		want     string
+	}{
+		"new":                                  {},
+		"new, and refused":                     {failure: "exceeded quota"},
+		"stored":                               {recorded: []clusterset.Export{ours}, said: said(conditions.TypeOutdated)},
+		"an update on its way":                 {recorded: []clusterset.Export{before}, said: said(isReady)},
+		"a refused update":                     {recorded: []clusterset.Export{before}, failure: "too long", said: said(isReady), want: conditions.ReasonUpdateRefused},
+		"a refused slice":                      {recorded: []clusterset.Export{ours}, failure: "too long", want: conditions.ReasonUpdateRefused},
+		"lost":                                 {said: said(isReady), want: conditions.ReasonRecordLost},
+		"lost, and refused":                    {failure: "too long", said: said(isReady), want: conditions.ReasonRecordLost},
+		"lost after a refused update":          {failure: "too long", said: said(conditions.TypeOutdated), want: conditions.ReasonRecordLost},
+		"lost with the Member of this cluster": {members: []string{"other"}, said: said(isReady), want: conditions.ReasonRecordLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if test.members == nil {
+				test.members = []string{"own"}
+			}
+			snapshot, err := hub.Read(t.Context(), &listing{members: test.members, exports: test.recorded})
+			check.Must(t, err)
+			outcomes := publication.NewOutcomes()
+			outcomes.Set(ours.Key, publication.Outcome{Failure: test.failure})
+			store := snapshot.Store("own", clusterset.AddressRanges{})
+			r := &Reconciler{Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: outcomes, Refusal: func() string { return "" }, Unreached: reached}
+			export := ready()
+			export.Status.Conditions = test.said
+			decided := r.decide(sources.Sources{Key: ours.Key, Export: export, Local: &ours, Hub: store.Service(ours.Key)})
+			got := ""
+			if outdated := meta.FindStatusCondition(append(decided, kept(test.said, decided)...), conditions.TypeOutdated); outdated != nil {
+				got = outdated.Reason
+			}
+			check.Equal(t, "Outdated", test.want, got)
+		})
+	}
+}
+
+// TestHubNotReached: an agent that has not read the hub keeps what is known of an export, and says of any other since when the hub is not
+// reached: no earlier reason of waiting remains.
+//
+// spec: C2
+func TestHubNotReached(t *testing.T) {
+	t.Parallel()
+	ours, lost := exportOf("own", 80), time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	const notReached = "The hub has not been reached since 2026-03-01 12:00:00Z. The export is published when it is."
+	rejected := conditions.Exported(&export.Rejection{}, conditions.Publication{})
+	for name, test := range map[string]struct {
+		existing []metav1.Condition
+		want     string // empty if the condition stays
+	}{
+		"new":             {nil, notReached},
+		"was not valid":   {[]metav1.Condition{rejected}, notReached},
+		"was on its way":  {[]metav1.Condition{conditions.Exported(nil, conditions.Publication{Hub: conditions.HubSynced})}, notReached},
+		"was exported":    {[]metav1.Condition{conditions.Exported(nil, conditions.Publication{Hub: conditions.HubSynced, Published: true})}, ""},
+		"was refused":     {[]metav1.Condition{conditions.Exported(nil, conditions.Publication{Failure: "no"})}, ""},
+		"was not allowed": {[]metav1.Condition{conditions.Exported(nil, conditions.Publication{NotAllowed: "no"})}, ""},
+		"was not reached": {[]metav1.Condition{conditions.Exported(nil, conditions.Publication{Hub: conditions.HubUnknown})}, notReached},
+	} {
+		store := hub.NewStore("own", clusterset.AddressRanges{})
+		r := &Reconciler{
+			Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: publication.NewOutcomes(), Refusal: func() string { return "" },
+			Unreached: func() time.Time { return lost },
+		}
+		object := &mcsv1beta1.ServiceExport{Status: mcsv1beta1.ServiceExportStatus{Conditions: test.existing}}
+		decided := r.decide(sources.Sources{Key: ours.Key, Export: object, Local: &ours, Hub: store.Service(ours.Key)})
+		got := ""
+		if c := meta.FindStatusCondition(decided, string(mcsv1beta1.ServiceExportConditionReady)); c != nil {
+			got = c.Message
+		}
+		check.Equal(t, name, test.want, got)
 	}
 }
 
@@ -203,3 +292,6 @@ func (l *listing) List(_ context.Context, into client.ObjectList, _ ...client.Li
 	}
 	return nil
 }
+
+// reached is the answer of a connection to a hub that is reached.
+func reached() time.Time { return time.Time{} }

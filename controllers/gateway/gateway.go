@@ -9,11 +9,14 @@ package gateway
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -25,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -42,19 +46,26 @@ import (
 // staleRetry is the delay after which a write is retried whose object has changed meanwhile. The Secrets are not watched.
 const staleRetry = time.Second
 
+// clockCheck is the longest time until what depends on the time of day is decided again: timers do not notice that the clock was set.
+const clockCheck = 10 * time.Minute
+
 // Reconciler reconciles the gateways of this cluster. Its only request is for their Service.
 type Reconciler struct {
 	Sources sources.Reader
 	// Live reads this cluster without a cache: the agent may not watch Secrets, and a cluster without gateways does not serve
 	// RemoteGateways.
 	Live client.Reader
-	// Remote watches RemoteGateways and GatewayStatuses in the agent's namespace, the only one in which the agent may read them.
+	// Remote watches RemoteGateways and GatewayStatuses in the agent's namespace, the only one in which the agent may read them, and nodes.
 	Remote cache.Cache
 	// Reach receives what the gateways report.
 	Reach           *reach.Reach
 	ToMember, ToHub apply.Writer
 	// Allowed reports whether this cluster may use its ID now (spec K2).
 	Allowed func() bool
+	// MayWrite reports whether this process may write the records of this cluster now, and OnMayWrite calls a function when it may.
+	MayWrite   func() bool
+	OnMayWrite func(notify func())
+	Reverts    *queue.Reverts
 	// Addresses replace those of the Service.
 	Addresses []hubv1alpha1.GatewayAddress
 	Events    events.EventRecorder
@@ -62,6 +73,12 @@ type Reconciler struct {
 
 	// watchRemote starts the watches of RemoteGateways and GatewayStatuses. It is called if the Service exists.
 	watchRemote func()
+	// watchNodes starts the watch of nodes. It is called if other members reach the gateways at the addresses of nodes.
+	watchNodes func()
+	presence   presence
+	// RecordRefused is 1 while the hub refuses the record of the gateways.
+	RecordRefused prometheus.Gauge
+
 	// warned are the texts of the last Events, by their reason and cluster.
 	warned map[warning]string
 }
@@ -81,6 +98,8 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		func(object client.Object) (types.NamespacedName, bool) {
 			return service, object.GetNamespace() == service.Namespace
 		}))
+	nodes := source.Kind(r.Remote, &corev1.Node{}, queue.Typed[*corev1.Node](
+		func(client.Object) (types.NamespacedName, bool) { return service, true }), addressChanges())
 	reports := source.Kind(r.Remote, &gatewayv1alpha1.GatewayStatus{}, r.reports())
 	return queue.AddController(mgr, "gateway", options,
 		source.Kind(members, &corev1.Service{}, queue.Typed[*corev1.Service](only(queue.SameName))),
@@ -98,10 +117,36 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 					enqueue()
 				}()
 			})
+			r.watchNodes = sync.OnceFunc(func() {
+				go func() {
+					if err := nodes.Start(ctx, q); err != nil && ctx.Err() == nil {
+						log.FromContext(ctx).Error(err, "cannot watch the nodes of the gateways")
+					}
+				}()
+			})
 			r.subscribe(enqueue)
 			return nil
 		}),
 	)
+}
+
+// addressChanges drops updates of nodes that leave their addresses as they are: a node renews its status all the time.
+func addressChanges() predicate.TypedPredicate[*corev1.Node] {
+	return predicate.TypedFuncs[*corev1.Node]{UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
+		return !slices.Equal(e.ObjectOld.Status.Addresses, e.ObjectNew.Status.Addresses)
+	}}
+}
+
+// CompactNode is the transform of the cache of nodes: it keeps their addresses.
+func CompactNode(object any) (any, error) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return object, nil
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion},
+		Status:     corev1.NodeStatus{Addresses: node.Status.Addresses},
+	}, nil
 }
 
 // reports returns the handler of what the gateways report. It enqueues nothing.
@@ -131,6 +176,7 @@ func (r *Reconciler) subscribe(enqueue func()) {
 			enqueue()
 		}
 	})
+	r.OnMayWrite(enqueue)
 	enqueue()
 }
 
@@ -143,6 +189,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if v.service == nil && !v.grace.IsZero() { // directly after a start
+		return reconcile.Result{RequeueAfter: r.until(v.grace)}, nil
+	}
 	var next time.Time
 	remoteErr := r.writeRemote(ctx, v)
 	if v.service != nil {
@@ -150,6 +199,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		next, err = r.writeOwn(ctx, v)
 	} else {
 		_, err = r.publish(ctx, v, nil)
+	}
+	if !v.grace.IsZero() && (next.IsZero() || v.grace.Before(next)) {
+		next = v.grace
 	}
 	switch err := apply.Join(remoteErr, err); {
 	case errors.Is(err, apply.ErrStale):
@@ -159,7 +211,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	case next.IsZero():
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{RequeueAfter: max(staleRetry, next.Sub(r.Clock.Now()))}, nil
+	return reconcile.Result{RequeueAfter: r.until(next)}, nil
+}
+
+// until returns the delay until a time, which it bounds.
+func (r *Reconciler) until(at time.Time) time.Duration {
+	return min(max(staleRetry, at.Sub(r.Clock.Now())), clockCheck)
 }
 
 // managed returns the labels of an object that the agent manages.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,10 +23,15 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
+// nodesTimeout is how long the controller waits until the nodes are read.
+const nodesTimeout = 10 * time.Second
+
 // view is what the controller decides on, except for the Secrets.
 type view struct {
-	// service is the Service of the gateways; nil if there is none.
+	// service is the Service of the gateways; nil if there is none. During the grace it is the last one.
 	service *corev1.Service
+	// grace is when it is to be decided again whether the Service and the addresses are gone; zero if that is decided.
+	grace time.Time
 	// addresses are those of the gateways.
 	addresses []hubv1alpha1.GatewayAddress
 	// remote are the existing RemoteGateways.
@@ -37,14 +43,15 @@ type view struct {
 
 func (r *Reconciler) gather(ctx context.Context) (view, error) {
 	v := view{synced: r.Sources.Hub.Synced(), hub: r.Sources.Hub.Gateways()}
-	service := &corev1.Service{}
-	switch err := r.Sources.Member.Get(ctx, r.Sources.GatewayService(), service); {
-	case err == nil:
-		v.service = service
-	case !apierrors.IsNotFound(err):
+	existing := &corev1.Service{}
+	switch err := r.Sources.Member.Get(ctx, r.Sources.GatewayService(), existing); {
+	case apierrors.IsNotFound(err):
+		existing = nil
+	case err != nil:
 		return view{}, fmt.Errorf("get Service %s: %w", r.Sources.GatewayService(), err)
 	}
 	var err error
+	v.service, v.grace = r.presence.withService(existing, r.Clock.Now())
 	if v.remote, err = r.remoteGateways(ctx); err != nil {
 		if isMissing := meta.IsNoMatchError(err) || apierrors.IsNotFound(err); isMissing && v.service == nil {
 			return v, nil
@@ -57,9 +64,20 @@ func (r *Reconciler) gather(ctx context.Context) (view, error) {
 	if v.addresses = exposure.Bounded(r.Addresses); len(v.addresses) > 0 {
 		return v, nil
 	}
-	nodes, err := r.nodes(ctx, service)
-	v.addresses = exposure.Addresses(service, nodes)
-	return v, err
+	nodes, err := r.nodes(ctx, v.service)
+	if err != nil {
+		return view{}, err
+	}
+	addresses := exposure.Addresses(v.service, nodes)
+	if existing == nil { // the nodes of its slices are gone too
+		addresses = nil
+	}
+	var until time.Time
+	v.addresses, until = r.presence.withAddresses(addresses, r.Clock.Now())
+	if v.grace.IsZero() {
+		v.grace = until
+	}
+	return v, nil
 }
 
 func (r *Reconciler) remoteGateways(ctx context.Context) ([]*gatewayv1alpha1.RemoteGateway, error) {
@@ -72,12 +90,15 @@ func (r *Reconciler) remoteGateways(ctx context.Context) ([]*gatewayv1alpha1.Rem
 	return result, err
 }
 
-// nodes returns the nodes of the gateways, sorted by name, if other members reach them at the addresses of nodes. The nodes are not
-// watched: if a gateway moves to another one, its EndpointSlice changes.
+// nodes returns the nodes of the gateways, sorted by name, if other members reach them at the addresses of nodes. Only then, the nodes are
+// watched.
 func (r *Reconciler) nodes(ctx context.Context, service *corev1.Service) ([]*corev1.Node, error) {
 	if service.Spec.Type != corev1.ServiceTypeNodePort {
 		return nil, nil
 	}
+	r.watchNodes()
+	ctx, cancel := context.WithTimeout(ctx, nodesTimeout) // the cache waits until it may list nodes
+	defer cancel()
 	local, err := r.Sources.LocalSlices(ctx, r.Sources.GatewayService())
 	if err != nil {
 		return nil, err
@@ -93,7 +114,7 @@ func (r *Reconciler) nodes(ctx context.Context, service *corev1.Service) ([]*cor
 	var result []*corev1.Node
 	for _, name := range slices.Clone(sorted[:min(len(sorted), hubv1alpha1.MaxGatewayAddresses)]) {
 		node := &corev1.Node{}
-		err := r.Live.Get(ctx, client.ObjectKey{Name: name}, node)
+		err := r.Remote.Get(ctx, client.ObjectKey{Name: name}, node)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("get Node %s: %w", name, err)
 		}

@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -40,12 +41,14 @@ func (r *Reconciler) writeOwn(ctx context.Context, v view) (time.Time, error) {
 	}
 	published, err := r.publish(ctx, v, rotation)
 	if apply.IsRefused(err) {
+		r.RecordRefused.Set(1)
 		r.warn(v.service, warning{reason: "GatewayNotPublished"}, err.Error(), nil)
 	}
 	if err != nil {
 		return time.Time{}, err
 	}
 	if published {
+		r.RecordRefused.Set(0)
 		r.warn(v.service, warning{reason: "GatewayNotPublished"}, "", nil)
 		rotation = rotation.MarkPublished(r.Clock.Now())
 		if _, err := r.storeAuthorities(ctx, rotation, stored); err != nil {
@@ -79,8 +82,8 @@ func (r *Reconciler) authorities(ctx context.Context, now time.Time) (identity.R
 		if err != nil {
 			return nil, nil, fmt.Errorf("create the authority of the gateways: %w", err)
 		}
-		log.FromContext(ctx).Info("created an authority for the certificates of the gateways", "authorities", len(rotation)+1)
-		rotation = append(rotation, identity.Stage{Authority: authority})
+		rotation = rotation.Add(authority, now)
+		log.FromContext(ctx).Info("created an authority for the certificates of the gateways", "authorities", len(rotation))
 	}
 	stored, err = r.storeAuthorities(ctx, rotation, stored)
 	return rotation, stored, err
@@ -110,7 +113,11 @@ func (r *Reconciler) certificate(ctx context.Context, rotation identity.Rotation
 			return identity.RenewAt(leaf.Leaf), nil
 		}
 	}
-	certificate, key, err := rotation[rotation.Signer(now)].Issue(name, now)
+	signer := rotation.Signer(now)
+	if signer < 0 {
+		return time.Time{}, errors.New("no authority of the gateways is valid now")
+	}
+	certificate, key, err := rotation[signer].Issue(name, now)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("issue the certificate of the gateways: %w", err)
 	}
@@ -154,7 +161,7 @@ func (r *Reconciler) storeSecret(ctx context.Context, name string, kind corev1.S
 
 // publish writes the record of the gateways to the hub, or deletes it if rotation is nil. It reports whether the hub stores it.
 func (r *Reconciler) publish(ctx context.Context, v view, rotation identity.Rotation) (bool, error) {
-	if !v.synced || !v.hub.Listed { // the hub is unreachable or has no such kind
+	if !v.synced || !v.hub.Listed || !r.MayWrite() { // the hub is unreachable or has no such kind
 		return false, nil
 	}
 	var desired *hubv1alpha1.PublishedGateway
@@ -162,10 +169,14 @@ func (r *Reconciler) publish(ctx context.Context, v view, rotation identity.Rota
 		desired = &hubv1alpha1.PublishedGateway{
 			ObjectMeta: metav1.ObjectMeta{Namespace: r.Sources.Cluster.HubNamespace(), Name: hubv1alpha1.GatewayName},
 			Spec: hubv1alpha1.PublishedGatewaySpec{
-				Addresses: v.addresses, Bundle: identity.EncodeBundle(rotation.Authorities()), Versions: []int32{wire.Version},
+				Addresses: v.addresses, Bundle: identity.EncodeBundle(rotation.Authorities()), Versions: wire.Versions(),
 			},
 		}
 	}
-	_, err := apply.Do(ctx, r.ToHub, plan.PublishedGateway(desired, v.hub.Own))
+	changes := plan.PublishedGateway(desired, v.hub.Own)
+	if apply.Reverts(r.ToHub, changes) && r.Reverts.Delay(r.Sources.GatewayService()) > 0 {
+		return false, apply.ErrStale // it is tried again
+	}
+	_, err := apply.Do(ctx, r.ToHub, changes)
 	return err == nil && desired != nil, err
 }

@@ -4,8 +4,10 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
@@ -13,16 +15,18 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
 )
 
 const (
 	// probeInterval is the time between two probes of a gateway, and the timeout of one.
 	probeInterval = time.Second
+	// awaitedInterval is the time until the next probe if a slice waits for a port that gateways open now.
+	awaitedInterval = 100 * time.Millisecond
 	// probeFailures is after how many failures in a row a gateway is not used.
 	probeFailures = 3
 	probePort     = 8081
@@ -32,14 +36,28 @@ const (
 var probeClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 // Prober probes the gateways of this cluster each second, because the kubelet of a node that has died does not say that its pods are
-// not ready (G8).
+// not ready, and because slices list a gateway only for the ports that it has open (G8).
 type Prober struct {
 	Sources sources.Reader
 	Reach   *reach.Reach
 	// Port is that of the readiness check of gateways; 0 means 8081.
 	Port int
 
-	failures map[string]int // in a row, by address
+	known map[string]gatewayState // by address
+}
+
+// gatewayState is what is known of a gateway from its probes.
+type gatewayState struct {
+	failures int // in a row
+	// last is its last answer, until it counts as unanswering; nil if there was none.
+	last *answer
+}
+
+// answer is the answer of a gateway that is ready.
+type answer struct {
+	// tag identifies the open ports; empty for an older gateway, which does not report them.
+	tag  string
+	open ports.Open
 }
 
 // NeedLeaderElection returns true: only the leader writes slices.
@@ -47,9 +65,22 @@ func (p *Prober) NeedLeaderElection() bool { return true }
 
 // Start probes until ctx ends.
 func (p *Prober) Start(ctx context.Context) error {
-	p.failures = map[string]int{}
-	wait.UntilWithContext(ctx, p.probe, probeInterval)
-	return nil
+	for {
+		p.probe(ctx)
+		regular := time.NewTimer(probeInterval)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-regular.C:
+		case <-p.Reach.Awaited():
+			regular.Stop()
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(awaitedInterval):
+			}
+		}
+	}
 }
 
 // probe probes each ready gateway once.
@@ -67,59 +98,86 @@ func (p *Prober) probe(ctx context.Context) {
 			}
 		}
 	}
-	p.count(addresses, p.failed(ctx, sets.List(addresses)))
+	p.count(addresses, p.answers(ctx, sets.List(addresses)))
 }
 
-// count counts the failures, and says which gateways do not answer.
-func (p *Prober) count(probed, failed sets.Set[string]) {
-	before := p.failures
-	p.failures = map[string]int{}
-	unanswering := sets.New[string]()
-	for address := range probed.Intersection(failed) {
-		p.failures[address] = before[address] + 1
-		if p.failures[address] >= probeFailures {
+// count counts the failures, and reports which gateways do not answer, and which ports the others have open. answers lacks those that have
+// not answered now.
+func (p *Prober) count(probed sets.Set[string], answers map[string]answer) {
+	before := p.known
+	p.known = map[string]gatewayState{}
+	unanswering, open := sets.New[string](), map[string]ports.Open{}
+	for address := range probed {
+		state := before[address]
+		if now, ok := answers[address]; ok {
+			state = gatewayState{last: &now}
+		} else {
+			state.failures++
+		}
+		if state.failures >= probeFailures {
+			state.last = nil
 			unanswering.Insert(address)
 		}
+		if state.last != nil {
+			open[address] = state.last.open
+		}
+		p.known[address] = state
 	}
-	p.Reach.SetUnanswering(unanswering)
+	p.Reach.Observe(open, unanswering)
 }
 
-// failed returns which of the addresses do not answer in time.
-func (p *Prober) failed(ctx context.Context, addresses []string) sets.Set[string] {
+// answers returns the answers of the gateways that answer in time.
+func (p *Prober) answers(ctx context.Context, addresses []string) map[string]answer {
 	ctx, cancel := context.WithTimeout(ctx, probeInterval)
 	defer cancel()
-	errs := make([]error, len(addresses))
-	var all sync.WaitGroup
+	errs, all := make([]error, len(addresses)), make([]answer, len(addresses))
+	var running sync.WaitGroup
 	for i, address := range addresses {
-		all.Go(func() { errs[i] = p.ready(ctx, address) })
+		running.Go(func() { all[i], errs[i] = p.ask(ctx, address) })
 	}
-	all.Wait()
-	result := sets.New[string]()
+	running.Wait()
+	result := map[string]answer{}
 	for i, err := range errs {
-		if err != nil {
-			result.Insert(addresses[i])
+		if err == nil {
+			result[addresses[i]] = all[i]
 		}
 	}
 	return result
 }
 
-// ready returns nil if a gateway says that it is ready.
-func (p *Prober) ready(ctx context.Context, address string) error {
+// ask returns the answer of a gateway that says that it is ready, and its open ports: the last ones if they are the same.
+func (p *Prober) ask(ctx context.Context, address string) (answer, error) {
 	port := p.Port
 	if port == 0 {
 		port = probePort
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(address, strconv.Itoa(port))+"/readyz", http.NoBody)
 	if err != nil {
-		return err
+		return answer{}, err
 	}
+	var last answer
+	if known := p.known[address].last; known != nil {
+		last = *known
+	}
+	request.Header.Set("If-None-Match", cmp.Or(last.tag, `""`)) // an empty tag is none of a gateway, and asks for the ports
 	response, err := probeClient.Do(request)
 	if err != nil {
-		return err
+		return answer{}, err
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("status %s", response.Status)
+	tag := response.Header.Get("ETag")
+	switch {
+	case response.StatusCode == http.StatusNotModified && tag == last.tag && tag != "":
+		return last, nil
+	case response.StatusCode != http.StatusOK:
+		return answer{}, fmt.Errorf("status %s", response.Status)
+	case tag == "":
+		return answer{}, nil
 	}
-	return nil
+	text, err := io.ReadAll(io.LimitReader(response.Body, int64(ports.MaxOpenText)+1))
+	if err != nil {
+		return answer{}, err
+	}
+	open, err := ports.DecodeOpen(text)
+	return answer{tag: tag, open: open}, err
 }

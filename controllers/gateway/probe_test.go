@@ -16,6 +16,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
 )
 
@@ -25,6 +26,13 @@ func TestCount(t *testing.T) {
 	gateways := []clusterset.Slice{{AddressType: "IPv4", Endpoints: []clusterset.Endpoint{{Addresses: []string{one}}, {Addresses: []string{two}}}}}
 	p := &Prober{Reach: &reach.Reach{}}
 	both := sets.New(one, two)
+	answering := func(failed []string) map[string]answer {
+		result := map[string]answer{}
+		for address := range both.Difference(sets.New(failed...)) {
+			result[address] = answer{}
+		}
+		return result
+	}
 	for i, step := range []struct {
 		failed []string
 		want   string
@@ -36,7 +44,7 @@ func TestCount(t *testing.T) {
 		{nil, one + " " + two},
 		{[]string{one}, one + " " + two},
 	} {
-		p.count(both, sets.New(step.failed...))
+		p.count(both, answering(step.failed))
 		usable, _ := p.Reach.Usable(gateways, "b")
 		var got []string
 		for _, endpoint := range usable[0].Endpoints {
@@ -46,28 +54,84 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// A gateway fails a probe if it says that it is not ready, or does not answer. spec: G8
-func TestFailed(t *testing.T) {
-	status := http.StatusOK
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/readyz" {
-			w.WriteHeader(status)
-		}
-	}))
-	address := netip.MustParseAddrPort(server.Listener.Addr().(*net.TCPAddr).String())
-	p := &Prober{Port: int(address.Port())}
-	for _, test := range []struct {
-		name   string
-		change func()
+// A gateway that has answered keeps its ports during two failed probes, and until it is not ready any more: then another one may have its
+// address. spec: G8
+func TestLastAnswer(t *testing.T) {
+	const address = "10.9.0.1"
+	owner := ports.Owner{Cluster: "b", Port: 80}
+	gateways := []clusterset.Slice{{AddressType: "IPv4", Endpoints: []clusterset.Endpoint{{Addresses: []string{address}}, {Addresses: []string{"10.9.0.2"}}}}}
+	both := sets.New(address, "10.9.0.2")
+	open := answer{tag: `"1"`, open: ports.Open{ports.First: ports.DigestOf(owner)}}
+	p := &Prober{Reach: &reach.Reach{}}
+	for i, step := range []struct {
+		probed sets.Set[string]
+		failed bool
 		want   bool
 	}{
-		{"ready", func() {}, false},
-		{"not ready", func() { status = http.StatusInternalServerError }, true},
-		{"no answer", server.Close, true},
+		{both, true, false},
+		{both, false, true},
+		{both, true, true},
+		{both, true, true},
+		{both, true, false},
+		{both, false, true},
+		{sets.New("10.9.0.2"), true, false},
+		{both, true, false},
 	} {
-		test.change()
-		if got := p.failed(t.Context(), []string{address.Addr().String()}); got.Len() == 1 != test.want {
-			t.Errorf("%s: failed %v", test.name, got)
+		answers := map[string]answer{"10.9.0.2": {tag: `"2"`, open: ports.Open{}}}
+		if !step.failed {
+			answers[address] = open
+		}
+		p.count(step.probed, answers)
+		closed, _ := p.Reach.Closed(gateways, map[ports.Owner]int32{owner: ports.First}, nil)
+		check.Equal(t, fmt.Sprintf("step %d: the gateway is known to listen", i), step.want, !closed.Has(address, ports.First))
+	}
+}
+
+// A gateway fails a probe if it says that it is not ready, does not answer, or answers with what is no list of ports. An answer without a
+// tag is the tag of an older gateway. The list of ports is sent only if it has changed. spec: G8
+func TestAnswers(t *testing.T) {
+	opened := ports.Open{ports.First: ports.DigestOf(ports.Owner{Cluster: "b", Port: 80})}
+	var serve func(http.ResponseWriter, *http.Request)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(w, r) }))
+	address := netip.MustParseAddrPort(server.Listener.Addr().(*net.TCPAddr).String())
+	p := &Prober{Port: int(address.Port()), Reach: &reach.Reach{}}
+	tagged := func(tag, text string) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("ETag", tag)
+			if r.Header.Get("If-None-Match") == tag {
+				w.WriteHeader(http.StatusNotModified)
+				return
+			}
+			_, _ = w.Write([]byte(text))
+		}
+	}
+	for _, test := range []struct {
+		name  string
+		serve func(http.ResponseWriter, *http.Request)
+		want  *answer
+	}{
+		{"older", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) }, &answer{}},
+		{"with ports", tagged(`"1"`, string(opened.Encode())), &answer{tag: `"1"`, open: opened}},
+		{"the same ports", tagged(`"1"`, "this is not sent"), &answer{tag: `"1"`, open: opened}},
+		{"no port", tagged(`"2"`, ""), &answer{tag: `"2"`, open: ports.Open{}}},
+		{"no list of ports", tagged(`"3"`, "ok"), nil},
+		{"too many ports", tagged(`"4"`, strings.Repeat("1", ports.MaxOpenText+1)), nil},
+		{"not modified without a tag", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) }, nil},
+		{"not ready", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, nil},
+		{"no answer", nil, nil},
+	} {
+		if serve = test.serve; serve == nil {
+			server.Close()
+		}
+		answers := p.answers(t.Context(), []string{address.Addr().String()})
+		p.count(sets.New(address.Addr().String()), answers)
+		got, ok := answers[address.Addr().String()]
+		switch {
+		case ok != (test.want != nil):
+			t.Errorf("%s: an answer is valid: %t", test.name, ok)
+		case ok:
+			check.Equal(t, test.name+": tag", test.want.tag, got.tag)
+			check.Equal(t, test.name+": ports", test.want.open, got.open)
 		}
 	}
 }

@@ -25,14 +25,11 @@ import (
 func (r *Reconciler) writeRemote(ctx context.Context, v view) error {
 	var desired []*gatewayv1alpha1.RemoteGateway
 	if v.service != nil {
-		var denied []string
-		for _, prefix := range v.hub.Denied {
-			denied = append(denied, prefix.String())
-		}
-		desired = exposure.Remote(r.Sources.AgentNamespace, v.hub.Usable, denied, r.Sources.Hub.Properties(), v.remote, func(id clusterset.ClusterID) bool {
-			_, refused := v.hub.Refused[id]
-			return refused || v.hub.Revoked.Has(id) || id == r.Sources.Cluster
-		})
+		desired = exposure.Remote(r.Sources.AgentNamespace, v.hub.Usable, clusterset.CIDRs(v.hub.Denied), v.hub.OwnRanges, r.Sources.Hub.Properties(), v.remote,
+			func(id clusterset.ClusterID) bool {
+				_, refused := v.hub.Refused[id]
+				return refused || v.hub.Revoked.Has(id) || id == r.Sources.Cluster
+			})
 		r.warnRefused(v)
 	}
 	var kept []clusterset.ClusterID

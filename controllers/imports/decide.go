@@ -50,16 +50,9 @@ const (
 
 // decide returns which exports form the import and which endpoints it uses. It is pure.
 func decide(v view) decision {
-	d := decideWith(v)
-	if len(v.opening) > 0 && losesPort(v, d) { // the exporter that served meanwhile has left
-		v.opening = nil
-		return decideWith(v)
+	if v.namespaceState == namespaceDenied { // whatever is known of the exporters
+		return decision{state: withdrawn}
 	}
-	return d
-}
-
-// decideWith is decide, also if nothing serves until the gateways listen.
-func decideWith(v view) decision {
 	missing := missingExporters(v)
 	exports, incomplete := v.exports()
 	merged, ok := merge.Merge(exports)
@@ -137,11 +130,13 @@ func keyOf(mirrored *discoveryv1.EndpointSlice) sliceKey {
 	return sliceKey{cluster, strings.TrimPrefix(mirrored.Name, prefix)}
 }
 
-// mergedPorts returns the merged names of the ports of a mirrored slice. The result is not nil.
+// mergedPorts returns the merged names of the ports of a mirrored slice, each once. The result is not nil.
 func mergedPorts(m merge.Merged, ports []discoveryv1.EndpointPort) []string {
 	merged, names := render.MergedNames(m), []string{}
 	for _, port := range ports {
-		names = append(names, merged[ptr.Deref(port.Name, "")])
+		if name := merged[ptr.Deref(port.Name, "")]; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
 	return names
 }

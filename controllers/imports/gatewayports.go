@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -21,14 +22,13 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
-	"github.com/tombolo-mcs/tombolo/pkg/preference"
 )
 
 // portsConfigMap stores the ports.State, in the namespace of the agent.
@@ -70,12 +70,18 @@ func (g *GatewayPorts) assign(ctx context.Context, service clusterset.ServiceKey
 	return g.allocator.Assign(service, wanted, g.Clock.Now(), func(s ports.State) error { return g.store(ctx, s) })
 }
 
-// listenLag is the time in which all gateways listen on a port after it was allocated, and connect to its source cluster. The slice records
-// the port shortly after it was allocated, and each gateway reads the slice by itself, as each kube-proxy does.
-const listenLag = time.Second
+const (
+	// listenLag is the time in which older gateways, which do not report on which ports they listen, listen on a port after it was
+	// allocated, and connect to its source cluster. The slice records the port shortly after it was allocated, and each gateway reads the
+	// slice by itself, as each kube-proxy does. For at least so long, the addresses of a source that moves to another network stay.
+	listenLag = time.Second
+	// openingTime is the time in which gateways that work listen on a new port. For so long, the addresses of a source that moves to another
+	// network stay (W3), and after it the import reports the port.
+	openingTime = 5 * time.Second
+)
 
-// opening returns which of the owners got their ports less than listenLag ago, and the time until that is over for all of them.
-func (g *GatewayPorts) opening(owners []ports.Owner) (sets.Set[ports.Owner], time.Duration) {
+// recent returns which of the owners got their ports less than a time ago, and how long that is so for some of them.
+func (g *GatewayPorts) recent(owners iter.Seq[ports.Owner], within time.Duration) (sets.Set[ports.Owner], time.Duration) {
 	if g == nil {
 		return nil, 0
 	}
@@ -85,13 +91,32 @@ func (g *GatewayPorts) opening(owners []ports.Owner) (sets.Set[ports.Owner], tim
 		return nil, 0
 	}
 	result, longest := sets.New[ports.Owner](), time.Duration(0)
-	for _, owner := range owners {
-		if left := listenLag - g.Clock.Since(g.allocator.Allocated(owner)); left > 0 {
+	for owner := range owners {
+		if left := within - g.Clock.Since(g.allocator.Allocated(owner)); left > 0 {
 			result.Insert(owner)
 			longest = max(longest, left)
 		}
 	}
 	return result, longest
+}
+
+// services returns the services to which listening ports lead.
+func (g *GatewayPorts) services(numbers sets.Set[int32]) sets.Set[clusterset.ServiceKey] {
+	result := sets.New[clusterset.ServiceKey]()
+	if g == nil {
+		return result
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.allocator == nil { // no import has read what the gateways report
+		return result
+	}
+	for number := range numbers {
+		if owner, ok := g.allocator.Owner(number); ok {
+			result.Insert(owner.Service)
+		}
+	}
+	return result
 }
 
 // retryAfter returns the time after which an owner for which no port was free may get one.
@@ -162,30 +187,36 @@ func (g *GatewayPorts) store(ctx context.Context, state ports.State) error {
 	return nil
 }
 
-// unlisted returns the owners of listening ports that no slice of the import lists, if others of its slices serve. Until the gateways
-// listen on them, those serve alone: a connection to a gateway that does not listen is refused.
-func (v view) unlisted() []ports.Owner {
-	if len(v.ports) == 0 || v.importType() == mcsv1beta1.Headless {
-		return nil
+// readOpenPorts sets which gateways do not listen on which of the import's ports, and which ports wait until one does (G8).
+func (v *view) readOpenPorts(known *reach.Reach, allocated *GatewayPorts) {
+	if v.sources.Gateways == nil {
+		return
 	}
-	assigned := sets.New(slices.Collect(maps.Values(v.ports))...)
-	listed, isServed := sets.New[int32](), false
-	for _, slice := range v.mirrored {
-		serves := len(slice.Ports) > 0 && preference.AvailabilityOfMirrored(slice.Endpoints) > preference.Unavailable
-		if isGatewaySlice(slice) {
-			numbers := numbersOf(slice.Ports)
-			listed.Insert(numbers...)
-			serves = serves && assigned.HasAll(numbers...) // none was released
+	recent, lag := allocated.recent(maps.Keys(v.ports), listenLag)
+	closed, waits := known.Closed(v.sources.Gateways.Slices, v.ports, recent)
+	for owner := range recent {
+		if !v.servesDirectly(owner.Cluster) {
+			continue
 		}
-		isServed = isServed || serves
+		waits = true
+		for _, numbers := range closed { // the gateways of its cluster learn of those of this cluster meanwhile (W3)
+			numbers.Insert(v.ports[owner])
+		}
 	}
-	var result []ports.Owner
+	v.closed, v.unopened = closed, sets.New[ports.Owner]()
 	for owner, number := range v.ports {
-		if isServed && !listed.Has(number) {
-			result = append(result, owner)
+		if !v.via(owner.Cluster, owner.Hostname).Listens(number) {
+			v.unopened.Insert(owner)
 		}
 	}
-	return result
+	opening, left := allocated.recent(maps.Keys(v.unopened), openingTime)
+	v.opening = opening
+	if waits && len(recent) > 0 {
+		left = lag
+	}
+	if v.portsAfter == 0 {
+		v.portsAfter = left
+	}
 }
 
 func numbersOf(listed []discoveryv1.EndpointPort) []int32 {
@@ -196,23 +227,20 @@ func numbersOf(listed []discoveryv1.EndpointPort) []int32 {
 	return result
 }
 
-// awaitsGateways reports whether no gateway is listed for a source cluster yet, because it may not listen.
+// servesDirectly reports whether the addresses of a source cluster are in the import: then it moves to another network, if it needs
+// gateways now.
+func (v view) servesDirectly(source clusterset.ClusterID) bool {
+	return slices.ContainsFunc(v.mirrored, func(s *discoveryv1.EndpointSlice) bool {
+		return !isGatewaySlice(s) && sourceOf(s) == source && len(s.Endpoints) > 0
+	})
+}
+
+// awaitsGateways reports whether no gateway is listed for a source cluster yet, because none listens.
 func (v view) awaitsGateways(source clusterset.ClusterID) bool {
 	isListed := slices.ContainsFunc(v.mirrored, func(s *discoveryv1.EndpointSlice) bool {
 		return isGatewaySlice(s) && sourceOf(s) == source && len(s.Ports) > 0
 	})
 	return !isListed && slices.ContainsFunc(v.opening.UnsortedList(), func(owner ports.Owner) bool { return owner.Cluster == source })
-}
-
-// listening returns the availability of an export without the ports on which gateways may not listen yet.
-func (v view) listening(export clusterset.Export) clusterset.Availability {
-	result := maps.Clone(export.Available)
-	for _, port := range export.Ports {
-		if v.opening.Has(ports.Owner{Service: export.Key, Cluster: export.Cluster, Port: port.Port}) {
-			delete(result, port.ID())
-		}
-	}
-	return result
 }
 
 // portsOf returns the listening ports that a slice records, by their owners; nil if it records none, or another user has edited it.

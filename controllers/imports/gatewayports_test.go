@@ -6,6 +6,7 @@ package imports
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -97,10 +98,9 @@ func TestStoredByAnother(t *testing.T) {
 	}
 }
 
-// Gateways may not listen yet on a port that was allocated less than a second ago. One that a slice has recorded before the start is not
-// new.
+// A port is recent if it was allocated less than a time ago. One that a slice has recorded before the start is not.
 // spec: G2
-func TestOpeningPorts(t *testing.T) {
+func TestRecentPorts(t *testing.T) {
 	t.Parallel()
 	passed := testingclock.NewFakeClock(time.Unix(0, 0))
 	g := &GatewayPorts{Clock: passed, allocator: ports.New(ports.Unused(), passed.Now())}
@@ -110,11 +110,22 @@ func TestOpeningPorts(t *testing.T) {
 	_, err := g.allocator.Assign(key, both, passed.Now(), func(ports.State) error { return nil })
 	check.Must(t, err)
 	passed.Step(listenLag / 4)
-	if opening, left := g.opening(both); !opening.Equal(sets.New(allocated)) || left != 3*listenLag/4 {
-		t.Errorf("opening are %v, for %s", opening, left)
+	if recent, left := g.recent(slices.Values(both), listenLag); !recent.Equal(sets.New(allocated)) || left != 3*listenLag/4 {
+		t.Errorf("recent are %v, for %s", recent, left)
 	}
 	passed.Step(listenLag)
-	if opening, left := g.opening(both); len(opening) > 0 || left != 0 {
-		t.Errorf("after the lag, opening are %v, for %s", opening, left)
+	if recent, left := g.recent(slices.Values(both), listenLag); len(recent) > 0 || left != 0 {
+		t.Errorf("after the lag, recent are %v, for %s", recent, left)
 	}
+}
+
+// The services of changed ports are their present owners. spec: G8
+func TestServicesOfPorts(t *testing.T) {
+	t.Parallel()
+	numbers := sets.New[int32](ports.First, ports.First+1)
+	g := &GatewayPorts{}
+	check.Equal(t, "services before a port is read", 0, len(g.services(numbers))+len((*GatewayPorts)(nil).services(numbers)))
+	g.allocator = ports.New(ports.Unused(), time.Unix(0, 0))
+	g.allocator.Adopt(ports.Owner{Service: key, Cluster: "a", Port: 80}, ports.First)
+	check.Equal(t, "services", []clusterset.ServiceKey{key}, g.services(numbers).UnsortedList())
 }

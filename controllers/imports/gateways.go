@@ -4,7 +4,6 @@
 package imports
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,15 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
@@ -37,9 +29,9 @@ import (
 func (v *view) choosePaths() {
 	v.path, v.headless, v.obstacles = map[clusterset.ClusterID]route.Path{}, map[clusterset.ClusterID]clusterset.Export{}, nil
 	local := route.Cluster{Network: v.sources.Hub.LocalNetwork, Gateway: v.sources.Gateways != nil}
-	importType := sync.OnceValue(v.importType)
+	importType, imported := sync.OnceValue(v.importType), v.importedFrom()
 	for _, export := range v.sources.Hub.Exports {
-		path, err := v.choosePath(local, export)
+		path, err := v.choosePath(local, export, imported)
 		if path != route.Direct && export.Type != importType() {
 			path, err = route.None, fmt.Errorf("cluster %s exports the service as %s, but it is imported as %s: gateways need the same type. Export it as %s",
 				export.Cluster, export.Type, importType(), importType())
@@ -55,11 +47,11 @@ func (v *view) choosePaths() {
 }
 
 // choosePath returns how this cluster reaches an exporter, and why it cannot reach it.
-func (v *view) choosePath(local route.Cluster, export clusterset.Export) (route.Path, error) {
+func (v *view) choosePath(local route.Cluster, export clusterset.Export, imported importedFrom) (route.Path, error) {
 	source := v.sources.Hub.Exporters[export.Cluster]
-	source.Gateway = source.Gateway || v.hasGatewaySlice(export.Cluster) // the hub may have lost its record
+	source.Gateway = source.Gateway || imported.byGateways.Has(export.Cluster) // the hub may have lost its record
 	path, err := route.Choose(local, source, export)
-	if path == route.Direct && v.awaitsAddresses(export) {
+	if path == route.Direct && imported.awaitsAddresses(export) {
 		source.Publish = hubv1alpha1.PublishAvailability
 		if instead, err := route.Choose(local, source, export); err == nil {
 			path = instead
@@ -68,18 +60,32 @@ func (v *view) choosePath(local route.Cluster, export clusterset.Export) (route.
 	return path, err
 }
 
+// importedFrom are the clusters with addresses on the hub that this cluster may use, those with mirrored slices, and those with slices of
+// gateways.
+type importedFrom struct {
+	withAddresses, mirrored, byGateways sets.Set[clusterset.ClusterID]
+}
+
+func (v view) importedFrom() importedFrom {
+	result := importedFrom{sets.New[clusterset.ClusterID](), sets.New[clusterset.ClusterID](), sets.New[clusterset.ClusterID]()}
+	for _, slice := range v.sources.Hub.Slices {
+		result.withAddresses.Insert(slice.Cluster)
+	}
+	for _, slice := range v.mirrored {
+		result.mirrored.Insert(sourceOf(slice))
+		if isGatewaySlice(slice) {
+			result.byGateways.Insert(sourceOf(slice))
+		}
+	}
+	return result
+}
+
 // awaitsAddresses reports whether an exporter of which this cluster has slices has available endpoints, and no addresses of them on the hub
 // that this cluster may use: its agent has not published them again since it came to this network, or has deleted them because it leaves,
 // and the change of its Member arrives later (W2).
-func (v view) awaitsAddresses(export clusterset.Export) bool {
-	hasAddresses := slices.ContainsFunc(v.sources.Hub.Slices, func(s clusterset.Slice) bool { return s.Cluster == export.Cluster })
-	isImported := slices.ContainsFunc(v.mirrored, func(s *discoveryv1.EndpointSlice) bool { return sourceOf(s) == export.Cluster })
-	return !hasAddresses && isImported && slices.Max(append(slices.Collect(maps.Values(export.Available)), 0)) > 0
-}
-
-// hasGatewaySlice reports whether the import has a slice of gateways for a source cluster.
-func (v view) hasGatewaySlice(source clusterset.ClusterID) bool {
-	return slices.ContainsFunc(v.mirrored, func(s *discoveryv1.EndpointSlice) bool { return isGatewaySlice(s) && sourceOf(s) == source })
+func (i importedFrom) awaitsAddresses(export clusterset.Export) bool {
+	return !i.withAddresses.Has(export.Cluster) && i.mirrored.Has(export.Cluster) &&
+		slices.Max(append(slices.Collect(maps.Values(export.Available)), 0)) > 0
 }
 
 func isGatewaySlice(slice *discoveryv1.EndpointSlice) bool {
@@ -116,10 +122,14 @@ func gatewaySlices(v view) []clusterset.Slice {
 			result = append(result, route.VirtualSlices(export, v.localFamilies, v.virtualAddresses(export.Cluster))...)
 			continue
 		}
-		export.Available = v.listening(export)
-		result = append(result, route.Slices(export, v.localFamilies, v.gateways[export.Cluster], v.listen(export.Cluster, ""))...)
+		result = append(result, route.Slices(export, v.localFamilies, v.via(export.Cluster, ""))...)
 	}
 	return result
+}
+
+// via returns what leads to a hostname of a source cluster; to its service if the hostname is empty.
+func (v view) via(source clusterset.ClusterID, hostname string) route.Via {
+	return route.Via{Gateways: v.gateways[source], Listen: v.listen(source, hostname), Closed: v.closed.Has}
 }
 
 // widened returns the slices of a decision with more gateways for those that alone serve their ports: there is no other source to which
@@ -135,7 +145,10 @@ func widened(v view, d decision) []clusterset.Slice {
 			return len(serving[preference.Port{Name: d.merged.PortNames[slice.Cluster][port.Name], Family: slice.AddressType}]) > 1
 		})
 		if slice.Listen != nil && len(slice.Ports) > 0 && !others {
-			result[i].Endpoints = gatewaysOf(v, slice.Cluster, slice.AddressType, preference.AvailabilityOf(slice.Endpoints))
+			result[i].Endpoints = gatewaysOf(v, slice.Cluster, slice.AddressType, preference.AvailabilityOf(slice.Endpoints), numbers(slice.Ports))
+			if available := len(slice.Endpoints); available < len(result[i].Endpoints) {
+				result[i].Available = available
+			}
 		}
 	}
 	return result
@@ -170,20 +183,21 @@ func servers(d decision) map[preference.Port]map[clusterset.ClusterID]bool {
 	return serving
 }
 
-// losesPort reports whether existing slices have available endpoints for a port of the merged service, and those of a decision have none.
-func losesPort(v view, d decision) bool {
-	serving := servers(d)
-	return slices.ContainsFunc(v.mirrored, func(s *discoveryv1.EndpointSlice) bool {
-		return preference.AvailabilityOfMirrored(s.Endpoints) > preference.Unavailable &&
-			slices.ContainsFunc(mergedPorts(d.merged, s.Ports), func(name string) bool {
-				return len(serving[preference.Port{Name: name, Family: s.AddressType}]) == 0
-			})
-	})
+// numbers returns the numbers of ports.
+func numbers(listed []clusterset.EndpointPort) []int32 {
+	var result []int32
+	for _, port := range listed {
+		result = append(result, port.Port)
+	}
+	return result
 }
 
-// gatewaysOf returns all gateways that a slice for a source can have. They terminate if the available endpoints of the source do.
-func gatewaysOf(v view, source clusterset.ClusterID, family discoveryv1.AddressType, availability preference.Availability) []clusterset.Endpoint {
-	result := route.Endpoints(v.sources.Key, source, family, v.gateways[source], clusterset.MaxAvailable)
+// gatewaysOf returns all gateways that a slice with some listening ports for a source can have. They terminate if the available endpoints of
+// the source do.
+func gatewaysOf(
+	v view, source clusterset.ClusterID, family discoveryv1.AddressType, availability preference.Availability, listening []int32,
+) []clusterset.Endpoint {
+	result := v.via(source, "").Endpoints(v.sources.Key, source, family, clusterset.MaxAvailable, listening...)
 	if availability == preference.Terminating {
 		return route.Terminating(result)
 	}
@@ -197,7 +211,7 @@ func keptGateway(v view, withheld *discoveryv1.EndpointSlice) *discoveryv1.Endpo
 	result.Endpoints = nil
 	if len(withheld.Ports) > 0 { // a source without available endpoints has no ports
 		source := sourceOf(withheld)
-		result.Endpoints = render.Endpoints(gatewaysOf(v, source, withheld.AddressType, preference.AvailabilityOfMirrored(withheld.Endpoints)))
+		result.Endpoints = render.Endpoints(gatewaysOf(v, source, withheld.AddressType, preference.AvailabilityOfMirrored(withheld.Endpoints), numbersOf(withheld.Ports)))
 	}
 	return &result
 }
@@ -209,10 +223,19 @@ func (v view) usesGateway() bool {
 	})
 }
 
-// leftOutPorts returns the ports that gateways do not serve, and what to do: those with another protocol than TCP, and those for which
-// no listening port is free (G2, G10).
+// leftOutPorts returns the ports that gateways do not serve, and what to do: those with another protocol than TCP, those for which no
+// listening port is free, and those on which no gateway listens although it had the time (G2, G8, G10).
 func leftOutPorts(v view, m merge.Merged) []error {
-	wanted := v.wantedPorts()
+	lacking, closed := sets.New[ports.Owner](), sets.New[ports.Owner]()
+	for _, owner := range v.wantedPorts() {
+		ofAnyHostname := ports.Owner{Cluster: owner.Cluster, Port: owner.Port}
+		if v.ports[owner] == 0 {
+			lacking.Insert(ofAnyHostname)
+		}
+		if v.unopened.Has(owner) && !v.opening.Has(owner) {
+			closed.Insert(ofAnyHostname)
+		}
+	}
 	var result []error
 	for _, export := range v.sources.Hub.Exports {
 		if v.path[export.Cluster] != route.Gateway {
@@ -220,46 +243,21 @@ func leftOutPorts(v view, m merge.Merged) []error {
 		}
 		for _, port := range export.Ports {
 			_, merged := m.PortNames[export.Cluster][port.Name]
-			lacks := func(owner ports.Owner) bool {
-				return owner.Cluster == export.Cluster && owner.Port == port.Port && v.ports[owner] == 0
-			}
+			owner := ports.Owner{Cluster: export.Cluster, Port: port.Port}
 			switch {
 			case !merged:
 			case port.Protocol != corev1.ProtocolTCP:
 				result = append(result, fmt.Errorf("port %s of cluster %s is left out: gateways support only TCP", port.ID(), export.Cluster))
-			case slices.ContainsFunc(wanted, lacks):
+			case lacking.Has(owner):
 				result = append(result, fmt.Errorf("port %s of cluster %s is left out: the gateways' %d listening ports are all in use, or that cluster already uses its share of the last quarter. Import fewer services through gateways",
 					port.ID(), export.Cluster, ports.Last-ports.First+1))
+			case closed.Has(owner):
+				result = append(result, fmt.Errorf("port %s of cluster %s is left out: no gateway of this cluster listens for it. Check in the logs of the gateways whether they reach their API server and can open the port",
+					port.ID(), export.Cluster))
 			}
 		}
 	}
 	return result
-}
-
-// importsOfGateways enqueues the imports with slices of gateways if an EndpointSlice of this cluster's gateways changes.
-func (r *Reconciler) importsOfGateways() handler.TypedEventHandler[*discoveryv1.EndpointSlice, reconcile.Request] {
-	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, slice *discoveryv1.EndpointSlice) []reconcile.Request {
-		if service, ok := caches.SourceService(slice); !ok || service != r.Sources.GatewayService() {
-			return nil
-		}
-		return r.throughGateways(ctx, reach.EveryCluster)
-	})
-}
-
-// throughGateways returns the imports with slices of gateways for a source cluster.
-func (r *Reconciler) throughGateways(ctx context.Context, source clusterset.ClusterID) []reconcile.Request {
-	list := &discoveryv1.EndpointSliceList{}
-	if err := r.Member.List(ctx, list, client.MatchingLabels{clusterset.LabelGateway: "true"}, client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "cannot find the imports that use gateways")
-	}
-	imports := sets.New[reconcile.Request]()
-	for i := range list.Items {
-		slice := &list.Items[i]
-		if service, ok := caches.MirroredService(slice); ok && (source == reach.EveryCluster || sourceOf(slice) == source) {
-			imports.Insert(reconcile.Request{NamespacedName: service})
-		}
-	}
-	return imports.UnsortedList()
 }
 
 // chooseGateways sets the gateways to use for each source cluster that this cluster reaches through gateways. A cluster that no gateway
@@ -269,8 +267,9 @@ func (v *view) chooseGateways(known *reach.Reach) {
 	if v.sources.Gateways == nil {
 		return
 	}
+	imported := v.importedFrom()
 	for id := range v.states {
-		if v.path[id] == route.Direct || v.path[id] != route.Gateway && !v.hasGatewaySlice(id) {
+		if v.path[id] == route.Direct || v.path[id] != route.Gateway && !imported.byGateways.Has(id) {
 			continue
 		}
 		usable, reached := known.Usable(v.sources.Gateways.Slices, id)
@@ -278,19 +277,5 @@ func (v *view) chooseGateways(known *reach.Reach) {
 		if !reached && v.states[id] == liveness.Live {
 			v.states[id] = liveness.Silent
 		}
-	}
-}
-
-// gatewayService enqueues all services if the Service of this cluster's gateways is created or deleted.
-func (r *Reconciler) gatewayService() handler.TypedEventHandler[*corev1.Service, reconcile.Request] {
-	refresh := func(service *corev1.Service) {
-		if client.ObjectKeyFromObject(service) == r.Sources.GatewayService() {
-			r.Sources.Hub.Refresh()
-		}
-	}
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	return handler.TypedFuncs[*corev1.Service, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Service], _ queue) { refresh(e.Object) },
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Service], _ queue) { refresh(e.Object) },
 	}
 }

@@ -4,12 +4,14 @@
 package imports
 
 import (
-	"slices"
+	"fmt"
+	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
@@ -20,6 +22,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
+	"github.com/tombolo-mcs/tombolo/pkg/merge"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 	"github.com/tombolo-mcs/tombolo/pkg/route"
 )
@@ -94,46 +97,6 @@ func TestGatewaySource(t *testing.T) {
 	check.Equal(t, "slices", want, served(desiredSlices(d)))
 	left := []string{"port 53/UDP of cluster b is left out: gateways support only TCP"}
 	check.Equal(t, "left out", left, check.Messages(unusable(v, d)))
-}
-
-// While another source serves, a slice lists gateways only for the ports on which they listen, and the addresses of a source that moves
-// to another network stay until then. A service that nothing serves lists them at once.
-// spec: G2, G8, R2
-func TestGatewaysThatMayNotListen(t *testing.T) {
-	t.Parallel()
-	v := behindGateway()
-	check.Equal(t, "ports that must wait with no slice", []ports.Owner(nil), v.unlisted())
-	other := v
-	other.sources.Hub.Exporters = map[clusterset.ClusterID]route.Cluster{"a": {}, "b": {}}
-	other.sources.Hub.Slices = append(slices.Clone(v.sources.Hub.Slices), clusterset.Slice{
-		Cluster: "b", ID: "0", AddressType: "IPv4", Ports: []clusterset.EndpointPort{{Name: "http", Protocol: "TCP", Port: 8080}},
-		Endpoints: []clusterset.Endpoint{{Addresses: []string{"10.2.0.1"}}},
-	})
-	other.choose(nil)
-	v.mirrored = desiredSlices(decide(other))
-	v.opening = sets.New(v.unlisted()...)
-	opening := desiredSlices(decide(v))
-	direct, toGateways := []string{"http", "10.1.0.1", ""}, []string{"http", "10.9.0.1", "80=10000"}
-	waiting := map[string][]string{"a": direct, "b": {"80=10000", "http", "10.2.0.1", ""}}
-	check.Equal(t, "before the gateways listen", waiting, served(opening))
-	leaving := v // its records are deleted, and the change of its Member has not arrived
-	leaving.sources.Hub.Exporters = map[clusterset.ClusterID]route.Cluster{"a": {}, "b": {Gateway: true}}
-	leaving.choosePaths()
-	check.Equal(t, "before the member is known to move", waiting, served(desiredSlices(decide(leaving))))
-	alone := v
-	alone.sources.Hub.Exports, alone.sources.Hub.Slices = v.sources.Hub.Exports[1:], nil
-	alone.mirrored = slices.DeleteFunc(slices.Clone(opening), func(s *discoveryv1.EndpointSlice) bool { return sourceOf(s) == "b" && !isGatewaySlice(s) })
-	check.Equal(t, "if the source that served has left", map[string][]string{"b": toGateways}, served(desiredSlices(decide(alone))))
-	v.mirrored, v.opening = opening, nil
-	listening := desiredSlices(decide(v))
-	check.Equal(t, "when they listen", map[string][]string{"a": direct, "b": toGateways}, served(listening))
-	v.mirrored = listening
-	v.opening = sets.New(ports.Owner{Service: key, Cluster: "b", Port: 81})
-	check.Equal(t, "a further port of a source that has moved keeps its addresses", false, v.awaitsGateways("b"))
-	check.Equal(t, "listed ports that must wait", []ports.Owner(nil), v.unlisted())
-	v.mirrored = slices.DeleteFunc(listening, func(s *discoveryv1.EndpointSlice) bool { return sourceOf(s) == "a" })
-	v.ports = map[ports.Owner]int32{{Service: key, Cluster: "b", Port: 80}: 10001}
-	check.Equal(t, "ports that must wait, if only those that they replace are listed", []ports.Owner(nil), v.unlisted())
 }
 
 // spec: G2, W4
@@ -303,4 +266,44 @@ func TestGatewayFamilies(t *testing.T) {
 	if got := served(desiredSlices(d)); got["b"] == nil {
 		t.Errorf("slices %v, want one of b", got)
 	}
+}
+
+// TestManyExporters: the time to choose the paths is proportional to the number of exporters. With 20,000 exporters it is a tenth of a
+// second; if it were quadratic, more than ten. It is the time of the CPU, so that other programs do not matter.
+func TestManyExporters(t *testing.T) {
+	v := manyExporters(20_000)
+	begin := processorTime(t)
+	v.choosePaths()
+	leftOutPorts(v, merge.Merged{})
+	if spent := processorTime(t) - begin; spent > 6*time.Second { // with the race detector, it is a second
+		t.Errorf("it takes %v with 20,000 exporters", spent)
+	}
+}
+
+// processorTime returns the processor time of this process.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var usage syscall.Rusage
+	check.Must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// manyExporters returns the view of an import with so many exporters, each with a slice, half of them in another network.
+func manyExporters(n int) view {
+	v := view{namespaceState: namespaceAllowed, policies: liveness.DefaultPolicies(), states: map[clusterset.ClusterID]liveness.State{}, ports: map[ports.Owner]int32{}}
+	v.sources.Key, v.sources.Gateways = key, &sources.Gateways{}
+	v.sources.Hub.Exporters = map[clusterset.ClusterID]route.Cluster{}
+	for i := range n {
+		id := clusterset.ClusterID(fmt.Sprint("cluster-", i))
+		export := exportOf(id, i+1, http)
+		export.Available = clusterset.Availability{http.ID(): 1}
+		v.sources.Hub.Exports = append(v.sources.Hub.Exports, export)
+		if i%2 == 0 {
+			v.sources.Hub.Exporters[id] = route.Cluster{Network: "cloud", Gateway: true}
+		}
+		v.ports[ports.Owner{Service: key, Cluster: id, Port: 80}] = 10000
+		v.sources.Hub.Slices = append(v.sources.Hub.Slices, clusterset.Slice{Cluster: id, ID: "0"})
+		v.mirrored = append(v.mirrored, &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{mcsv1beta1.LabelSourceCluster: string(id)}}})
+	}
+	return v
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
@@ -53,11 +54,13 @@ type view struct {
 	headless map[clusterset.ClusterID]clusterset.Export
 	// gateways are the EndpointSlices of this cluster's gateways, with those to use for each source cluster.
 	gateways map[clusterset.ClusterID][]clusterset.Slice
-	// ports are the listening ports of this cluster's gateways for the service, and opening those of their owners for which gateways may not
-	// listen yet. portsAfter is the time until they do, or until more ports may be free; 0 if there is nothing to wait for.
-	ports      map[ports.Owner]int32
-	opening    sets.Set[ports.Owner]
-	portsAfter time.Duration
+	// ports are the listening ports of this cluster's gateways for the service, and closed those on which a gateway does not listen.
+	ports  map[ports.Owner]int32
+	closed reach.Closed
+	// unopened are the owners on whose ports no gateway listens that can be used for them, and opening those that got their ports so lately
+	// that one soon may. portsAfter is the time until then, or until more ports may be free; 0 if there is nothing to wait for.
+	unopened, opening sets.Set[ports.Owner]
+	portsAfter        time.Duration
 
 	// serviceImport is the existing ServiceImport, nil if there is none. It may be unmanaged.
 	serviceImport *mcsv1beta1.ServiceImport
@@ -125,10 +128,15 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 		return view{}, err
 	}
 	v.missing = v.sources.Hub.Missing
+	if v.knowsOwnExport(r.Sources.Cluster) {
+		delete(v.missing, r.Sources.Cluster)
+	}
 	if v.sources.Local != nil {
-		delete(v.missing, r.Sources.Cluster) // the local API server has the local export
 		if v.localSlices, err = r.Sources.LocalSlices(ctx, key); err != nil {
 			return view{}, err
+		}
+		for i := range v.localSlices {
+			v.localSlices[i].Local = true
 		}
 	}
 	v.choosePaths()
@@ -140,33 +148,25 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (vie
 	if v.ports, err = r.GatewayPorts.assign(ctx, key, wanted); err != nil {
 		return view{}, err
 	}
-	v.opening, v.portsAfter = r.GatewayPorts.opening(v.unlisted())
-	if v.portsAfter == 0 && slices.ContainsFunc(wanted, func(owner ports.Owner) bool { return v.ports[owner] == 0 }) {
+	if slices.ContainsFunc(wanted, func(owner ports.Owner) bool { return v.ports[owner] == 0 }) {
 		v.portsAfter = r.GatewayPorts.retryAfter()
 	}
-	v.states = map[clusterset.ClusterID]liveness.State{}
-	for _, export := range v.sources.Hub.Exports {
-		v.states[export.Cluster] = r.State(export.Cluster)
-	}
-	for id := range v.missing {
-		v.states[id] = r.State(id)
-	}
+	v.readStates(r.State)
 	v.chooseGateways(r.GatewayReach)
+	v.readOpenPorts(r.GatewayReach, r.GatewayPorts)
 	v.routing, err = r.routing(ctx, v)
 	return v, err
 }
 
-// namespaceState returns the state of a namespace.
-func (r *Reconciler) namespaceState(ctx context.Context, namespace string) (namespaceState, error) {
-	found := caches.NamespaceMetadata()
-	exists, err := caches.Get(ctx, r.Member, client.ObjectKey{Name: namespace}, found)
-	switch {
-	case err != nil || !exists || !found.DeletionTimestamp.IsZero():
-		return namespaceNotFound, err
-	case !r.Namespaces.Allows(namespace):
-		return namespaceDenied, nil
+// readStates reads whether the sources are alive.
+func (v *view) readStates(state func(clusterset.ClusterID) liveness.State) {
+	v.states = map[clusterset.ClusterID]liveness.State{}
+	for _, export := range v.sources.Hub.Exports {
+		v.states[export.Cluster] = state(export.Cluster)
 	}
-	return namespaceAllowed, nil
+	for id := range v.missing {
+		v.states[id] = state(id)
+	}
 }
 
 // readExisting reads the existing objects of the import.

@@ -89,12 +89,12 @@ func (v view) wantedVirtualIPs() (used, unused []clusterset.VirtualIP) {
 	return slices.Concat(used, created), unused
 }
 
-// virtualAddresses returns the existing virtual IPs of a source cluster by hostname. It leaves out those without a listening port, which lead
-// nowhere.
+// virtualAddresses returns the existing virtual IPs of a source cluster by hostname. It leaves out those without a listening port, and those
+// on whose ports no gateway listens: they lead nowhere.
 func (v view) virtualAddresses(source clusterset.ClusterID) map[string][]netip.Addr {
 	result, existing := map[string][]netip.Addr{}, v.existingVirtualIPs()
 	for _, ip := range v.virtualIPs {
-		if service := existing[ip]; ip.Cluster == source && service != nil && len(v.listen(source, ip.Hostname)) > 0 {
+		if service := existing[ip]; ip.Cluster == source && service != nil && v.leadsOn(ip) {
 			for _, text := range service.Spec.ClusterIPs {
 				if address, err := netip.ParseAddr(text); err == nil {
 					result[ip.Hostname] = append(result[ip.Hostname], address)
@@ -103,6 +103,16 @@ func (v view) virtualAddresses(source clusterset.ClusterID) map[string][]netip.A
 		}
 	}
 	return result
+}
+
+// leadsOn reports whether a virtual IP has a listening port on which a gateway listens.
+func (v view) leadsOn(ip clusterset.VirtualIP) bool {
+	for owner := range v.ports {
+		if owner.Cluster == ip.Cluster && owner.Hostname == ip.Hostname && !v.unopened.Has(owner) {
+			return true
+		}
+	}
+	return false
 }
 
 // virtualPorts returns the owners of the listening ports of the import's virtual IPs: of the ports on which endpoints listen, and of those
@@ -161,7 +171,7 @@ func (v view) desiredVirtualIPs() virtualIPs {
 		result.services = append(result.services, render.VirtualService(ip, servicePorts, v.localFamilies, families))
 		if v.path[ip.Cluster] == route.Gateway {
 			result.slices = append(result.slices, render.VirtualEndpoints(ip,
-				route.HostnameSlices(export, ip.Hostname, v.localFamilies, v.gateways[ip.Cluster], v.listen(ip.Cluster, ip.Hostname)))...)
+				route.HostnameSlices(export, ip.Hostname, v.localFamilies, v.via(ip.Cluster, ip.Hostname)))...)
 		}
 	}
 	for _, slice := range v.virtualSlices {

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,17 +91,10 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		queue.Kind(members, &discoveryv1.EndpointSlice{}, foreignObjects[*discoveryv1.EndpointSlice](r)),
 		queue.Kind(members, caches.NamespaceMetadata(), r.servicesOfNamespace()),
 		queue.Kind(members, &discoveryv1.EndpointSlice{}, r.importsOfGateways()),
-		source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			r.GatewayReach.Subscribe(func(id clusterset.ClusterID) {
-				for _, request := range r.throughGateways(ctx, id) {
-					queue.Enqueue(q, 0, request.NamespacedName)
-				}
-			})
-			r.VirtualIPs.Subscribe(func(key clusterset.ServiceKey) { queue.Enqueue(q, 0, key) })
-			return nil
-		}),
+		source.Func(r.gatewayChanges),
 		queue.Kind(members, &policyv1alpha1.ServiceImportRoutingPolicy{}, r.importsOfPolicy(), queue.SpecChanges[*policyv1alpha1.ServiceImportRoutingPolicy]()),
 		queue.Kind(members, &corev1.Service{}, r.gatewayService()),
+		firstProbe{r.GatewayReach},
 		queue.FromHub(r.Sources.Hub, pacer.Remote, r.allKeys),
 	)
 }
@@ -148,7 +140,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	restored, err := r.restoreLabels(ctx, view)
-	after := view.portsAfter // no event reports that gateways listen, nor the end of a quarantine
+	if len(view.opening) > 0 {
+		r.GatewayReach.Await()
+	}
+	after := view.portsAfter // no event reports the end of a quarantine, nor that a gateway does not listen in time
 	if err == nil && !restored {
 		var wait time.Duration
 		if wait, err = r.apply(ctx, view); after == 0 || wait > 0 && wait < after {

@@ -8,9 +8,11 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -38,4 +40,17 @@ func (r *Reconciler) servicesOfNamespace() handler.TypedEventHandler[*metav1.Par
 		}
 		return requests
 	})
+}
+
+// namespaceState returns the state of a namespace.
+func (r *Reconciler) namespaceState(ctx context.Context, namespace string) (namespaceState, error) {
+	found := caches.NamespaceMetadata()
+	exists, err := caches.Get(ctx, r.Member, client.ObjectKey{Name: namespace}, found)
+	switch {
+	case err != nil || !exists || !found.DeletionTimestamp.IsZero():
+		return namespaceNotFound, err
+	case !r.Namespaces.Allows(namespace):
+		return namespaceDenied, nil
+	}
+	return namespaceAllowed, nil
 }

@@ -36,6 +36,8 @@ type routing struct {
 	// sources are the preferred ones; empty if all sources of the import serve.
 	sources  []policyv1alpha1.Source
 	clusters preference.Clusters
+	// unmatched is what the sources name and no member has.
+	unmatched []string
 	// available says for how long better levels have been available.
 	available map[preference.Return]time.Duration
 }
@@ -60,6 +62,9 @@ func (r *Reconciler) routing(ctx context.Context, v view) (routing, error) {
 		}
 	}
 	result.clusters = preference.Clusters{Local: r.Sources.Cluster, Properties: r.Sources.Hub.Properties(), Serving: serving}
+	if r.Sources.Hub.Synced() {
+		result.unmatched = result.clusters.Unmatched(result.sources)
+	}
 	result.available = r.Returns.available(v.sources.Key, result.sources, r.Clock.Now())
 	return result, nil
 }
@@ -191,7 +196,7 @@ func (r routing) condition(d decision) metav1.Condition {
 			add(sourceOf(slice))
 		}
 	}
-	return conditions.Preferred(r.policy, d.choice, serving)
+	return conditions.Preferred(r.policy, d.choice, serving, r.unmatched)
 }
 
 // Returns stores since when levels that are better than those in use have been available without interruption. It is empty after a

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
@@ -75,14 +74,14 @@ func (r *Reconciler) relaxDesired(ctx context.Context, m merge.Merged, site rend
 	if result.err == nil && len(result.written) > 0 {
 		unsupported = render.DroppedSettings(m, site, result.written[len(result.written)-1])
 	} else {
-		unsupported = render.RefusedSettings(m, site, fieldsOf(result.err))
+		unsupported = render.RefusedSettings(m, site, apply.RefusedFields(result.err))
 	}
 	if len(unsupported) > 0 {
 		r.Unsupported.add(unsupported)
 		site.UnknownSettings = with(site.UnknownSettings, unsupported)
 		return &site, nil
 	}
-	if !apierrors.IsInvalid(result.err) || len(site.IPs) == 0 {
+	if !apply.IsRefused(result.err) || len(site.IPs) == 0 {
 		return nil, nil
 	}
 	if taken, err := r.addressTaken(ctx, result.desired); err != nil || !taken {

@@ -4,11 +4,8 @@
 package imports
 
 import (
-	"errors"
 	"maps"
 	"sync"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -52,17 +49,4 @@ func with(set map[clusterset.Setting]bool, more []clusterset.Setting) map[cluste
 		result[setting] = true
 	}
 	return result
-}
-
-// fieldsOf returns the fields for which an API server refused an object as invalid.
-func fieldsOf(err error) []string {
-	var status apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return nil
-	}
-	var fields []string
-	for _, cause := range status.Status().Details.Causes {
-		fields = append(fields, cause.Field)
-	}
-	return fields
 }

@@ -150,7 +150,7 @@ func (r *Reconciler) readVirtualIPs(ctx context.Context, key clusterset.ServiceK
 	services, endpoints := &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}
 	for _, list := range []client.ObjectList{services, endpoints} {
 		if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{caches.IndexVirtual: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("list %T of the virtual IPs of %s: %w", list, key, err)
+			return fmt.Errorf("list %s of the virtual IPs of %s: %w", clusterset.KindOf(list), key, err)
 		}
 	}
 	v.virtualServices, v.virtualSlices = caches.Pointers(services.Items), caches.Pointers(endpoints.Items)

@@ -19,6 +19,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
+	"github.com/tombolo-mcs/tombolo/pkg/preference"
+	"github.com/tombolo-mcs/tombolo/pkg/proxy"
 	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
@@ -99,7 +101,7 @@ func (r *Reconciler) writeImport(ctx context.Context, v view, d decision, derive
 	if len(v.unconfirmedExporters()) == 0 {
 		meta.RemoveStatusCondition(&existing, conditions.TypeDeletionPending) // it copies
 	}
-	if len(unusable(v, d)) == 0 {
+	if len(unusable(v, d))+len(dropped(d, derived)) == 0 {
 		meta.RemoveStatusCondition(&existing, conditions.TypeSourceUnusable)
 	}
 	if !v.routing.applies(d.merged) {
@@ -122,7 +124,7 @@ func importConditions(v view, d decision, derived serviceResult) []metav1.Condit
 	if unconfirmed := v.unconfirmedExporters(); len(unconfirmed) > 0 {
 		result = append(result, conditions.DeletionPending(unconfirmed))
 	}
-	if obstacles := unusable(v, d); len(obstacles) > 0 {
+	if obstacles := slices.Concat(dropped(d, derived), unusable(v, d)); len(obstacles) > 0 {
 		result = append(result, conditions.SourceUnusable(obstacles))
 	}
 	if v.routing.applies(d.merged) {
@@ -134,6 +136,36 @@ func importConditions(v view, d decision, derived serviceResult) []metav1.Condit
 // unusable returns why this cluster cannot use the endpoints of some exporters, or some of their ports.
 func unusable(v view, d decision) []error {
 	return slices.Concat(v.obstacles, leftOutPorts(v, d.merged), leftOutHostnames(v))
+}
+
+// dropped returns why traffic to the import does not reach all of its endpoints because of internalTrafficPolicy Local: endpoints of other
+// clusters are on no node of this one, and those behind gateways are on the nodes of the gateways.
+func dropped(d decision, derived serviceResult) []error {
+	if derived.service == nil || d.merged.Type == mcsv1beta1.Headless || d.merged.InternalTrafficPolicy != corev1.ServiceInternalTrafficPolicyLocal {
+		return nil
+	}
+	all := slices.Concat(render.Slices(d.merged, derived.site, d.slices), d.kept)
+	isUsed := func(s *discoveryv1.EndpointSlice) bool {
+		return preference.AvailabilityOfMirrored(s.Endpoints) > preference.Unavailable && len(s.Ports) > 0
+	}
+	all = slices.DeleteFunc(all, func(s *discoveryv1.EndpointSlice) bool { return !isUsed(s) })
+	ports := proxy.Ports(derived.service, all)
+	if len(proxy.Unserved(ports)) > 0 {
+		if text := conditions.UnservedByPolicy(ports, proxy.Internal); text != "" {
+			return []error{errors.New(text + " in the Service of the exporter that is the oldest, or export pods of this cluster too")}
+		}
+		return nil
+	}
+	var elsewhere, gateways []clusterset.ClusterID
+	for _, s := range all {
+		switch {
+		case isGatewaySlice(s):
+			gateways = append(gateways, sourceOf(s))
+		case !slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return e.NodeName != nil }):
+			elsewhere = append(elsewhere, sourceOf(s))
+		}
+	}
+	return conditions.LocalTraffic(elsewhere, gateways)
 }
 
 // unconfirmedExporters returns the other clusters whose heartbeats have not confirmed that missing records are deleted, sorted. It
@@ -149,11 +181,12 @@ func (v view) unconfirmedExporters() []clusterset.ClusterID {
 func ready(d decision, derived serviceResult) metav1.Condition {
 	switch {
 	case derived.foreignErr != nil:
-		return conditions.ImportPending(derived.foreignErr.Error())
+		return conditions.ImportPending(refusalsOf(derived.foreignErr))
 	case derived.service == nil || !render.Supported(d.merged, d.site):
 		return conditions.FamilyNotSupported(d.merged.IPFamilies, d.site.IPFamilies)
 	}
-	return conditions.ImportReady(render.SettingsLeftOut(d.merged, d.site), render.MetadataLeftOut(d.merged, d.site))
+	zones := conditions.ZonesMissing(d.merged.TrafficDistribution, render.WithoutZone(d.merged, d.site, d.slices, d.kept))
+	return conditions.ImportReady(render.SettingsLeftOut(d.merged, d.site), render.MetadataLeftOut(d.merged, d.site), zones)
 }
 
 // withdraw deletes an import that no cluster exports.

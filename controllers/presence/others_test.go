@@ -85,12 +85,17 @@ func present(t *testing.T, held ...client.Object) *presentMember {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	check.Must(t, hubv1alpha1.AddToScheme(scheme))
-	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(held...).Build()
+	return presentAt(t, fake.NewClientBuilder().WithScheme(scheme).WithObjects(held...).Build(), "nonce")
+}
+
+// presentAt is present for a process with a nonce, and a hub that several may use.
+func presentAt(t *testing.T, server client.WithWatch, nonce string) *presentMember {
+	t.Helper()
 	store := hub.NewStore("own", clusterset.AddressRanges{})
 	clock := clocktesting.NewFakeClock(time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC))
 	p := &presentMember{
 		Presence: &Presence{
-			Cluster: "own", Store: store, Clock: clock, Log: logr.Discard(),
+			Cluster: "own", Claim: NewClaim("", nonce), Store: store, Clock: clock, Log: logr.Discard(),
 			Tracker: liveness.NewTracker(interval, liveness.GracePeriods*interval),
 		},
 		hub: server, clock: clock, events: subscribe(store),

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +34,10 @@ type Presence struct {
 	// ClusterUID is the UID of this cluster's kube-system namespace.
 	ClusterUID   string
 	AgentVersion string
+	// Claim decides which of several processes with the identity of this cluster continues.
+	Claim *Claim
+	// Lease is that of this process; nil if no leader is elected.
+	Lease Lease
 	// Interval is the time between heartbeats with up to 100 members; with more, it is longer. A tenth of it is added at random.
 	Interval time.Duration
 	// Grace is the minimum time for which another cluster with this ID must be silent before this one takes the ID over.
@@ -49,9 +54,13 @@ type Presence struct {
 	Clock   clock.WithTicker
 	Log     logr.Logger
 
-	// mu guards Tracker. The rest belongs to the loop of Start.
-	mu      sync.Mutex
-	silence silence
+	// mu guards Tracker, Claim, contests, contestedAt and notify. The rest belongs to the loop of Start.
+	mu       sync.Mutex
+	contests int
+	// contestedAt is when the last of contests was; nil if there was none.
+	contestedAt *metav1.MicroTime
+	notify      []func()
+	silence     silence
 	// logged is the last error, so that it is logged once.
 	logged string
 	// written is the publication in the last Heartbeat that was written.
@@ -59,7 +68,12 @@ type Presence struct {
 	// interval is what the next Heartbeat names. It changes only when a Heartbeat is due, so that none names a shorter time than it
 	// takes until the next one.
 	interval time.Duration
+	// atOnce limits the Heartbeats that replace the one of a process with a higher term at once.
+	atOnce *rate.Limiter
 }
+
+// contestBurst is the number of Heartbeats of processes with higher terms that are replaced at once.
+const contestBurst = 5
 
 // NeedLeaderElection returns true: only one replica writes the Heartbeat.
 func (p *Presence) NeedLeaderElection() bool { return true }
@@ -92,9 +106,10 @@ func (p *Presence) Start(ctx context.Context) error {
 	})
 	events := subscribe(p.Store)
 	p.interval = p.Interval
-	timer := p.Clock.NewTimer(0)
+	timer, confirmed := p.Clock.NewTimer(0), p.Clock.NewTimer(confirmation)
 	defer timer.Stop()
-	refused := ""
+	defer confirmed.Stop()
+	last := permission{}
 	for {
 		regular := false
 		select {
@@ -103,6 +118,7 @@ func (p *Presence) Start(ctx context.Context) error {
 		case <-timer.C():
 			p.interval, regular = p.currentInterval(), true
 			timer.Reset(p.untilNext())
+		case <-confirmed.C():
 		case <-listed:
 		case <-p.Progress.Completed():
 		case <-events.filled:
@@ -110,22 +126,62 @@ func (p *Presence) Start(ctx context.Context) error {
 		}
 		synced := p.Store.Synced()                // before the heartbeat is read: the heartbeat must be from the list
 		heartbeat := p.Store.Heartbeat(p.Cluster) // once: the decision and the write must use the same
-		refusal := p.refusal(heartbeat)
-		if refusal != refused {
-			p.Log.Info("the permission to use the cluster ID has changed", "refusal", refusal)
-			p.Store.Refresh() // controllers wait for this permission
-		}
-		refused = refusal
-		if refusal == "" && synced && (regular || p.outdated(heartbeat)) || refusal != "" && regular && p.rivalExpired(ctx) {
+		last = p.update(heartbeat, last)
+		if last.refusal == "" && synced && (regular || p.outdated(heartbeat)) || last.refusal != "" && regular && p.rivalExpired(ctx) {
 			p.report(p.renew(ctx, heartbeat))
+			if wait := p.untilConfirmed(); wait > 0 {
+				confirmed.Reset(wait)
+			}
 		}
 	}
 }
 
-// outdated reports whether the hub has no local Heartbeat, or the publication has changed since the last one was written.
+// update updates the Claim by the heartbeat of the hub, and notifies the controllers if the permission differs from the last one.
+func (p *Presence) update(heartbeat *hubv1alpha1.Heartbeat, last permission) permission {
+	p.mu.Lock()
+	p.Claim.observe(heartbeat)
+	notify := p.notify
+	p.mu.Unlock()
+	current := p.permissionBy(heartbeat)
+	if current.refusal != last.refusal {
+		p.Log.Info("the permission to use the cluster ID has changed", "refusal", current.refusal)
+		p.Store.Refresh() // controllers wait for this permission
+	}
+	if current.mayWrite && !last.mayWrite {
+		for _, notify := range notify {
+			notify()
+		}
+	}
+	return current
+}
+
+// untilConfirmed returns the time until this process may write records; 0 if it may.
+func (p *Presence) untilConfirmed() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(0, p.Claim.confirmed.Sub(p.Clock.Now()))
+}
+
+// outdated reports whether the hub has no local Heartbeat or that of another process, or the publication has changed since the last one
+// was written.
 func (p *Presence) outdated(heartbeat *hubv1alpha1.Heartbeat) bool {
 	published, _ := p.publication()
-	return heartbeat == nil || p.written.State != published.State || p.written.Listing != published.Listing
+	return heartbeat == nil || p.written.State != published.State || p.written.Listing != published.Listing || p.isReplaced(heartbeat)
+}
+
+// isReplaced reports whether the Heartbeat is that of a process with a higher term, which this one replaces at once. If several follow each
+// other, it waits for its next regular Heartbeat.
+func (p *Presence) isReplaced(heartbeat *hubv1alpha1.Heartbeat) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.Claim.contested {
+		return false
+	}
+	if p.atOnce == nil {
+		p.atOnce = rate.NewLimiter(rate.Every(p.Interval), contestBurst)
+	}
+	p.Log.Info("another process with the identity of this cluster has replaced the heartbeat; a copy of this cluster runs", "nonce", heartbeat.Spec.Nonce)
+	return p.atOnce.AllowN(p.Clock.Now(), 1)
 }
 
 // publication returns the state of the publication and the number of services with local records. The publication is Partial until the
@@ -144,12 +200,19 @@ func (p *Presence) publication() (publication.Publication, int) {
 func (p *Presence) renew(ctx context.Context, observed *hubv1alpha1.Heartbeat) error {
 	ctx, cancel := context.WithTimeout(ctx, p.Interval)
 	defer cancel()
+	term, err := p.replace(ctx, observed)
+	if err != nil || term == 0 {
+		return err
+	}
 	published, services := p.publication()
 	desired := &hubv1alpha1.Heartbeat{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Cluster.HubNamespace(), Name: hubv1alpha1.HeartbeatName},
 		Spec: hubv1alpha1.HeartbeatSpec{
 			RenewTime:        metav1.NewMicroTime(p.Clock.Now()),
 			ClusterUID:       p.ClusterUID,
+			Nonce:            p.Claim.nonce,
+			Term:             term,
+			ContestedAt:      p.lastContest(observed),
 			AgentVersion:     p.AgentVersion,
 			IntervalSeconds:  int32(math.Ceil(p.interval.Seconds())),
 			Services:         int32(services),
@@ -158,14 +221,51 @@ func (p *Presence) renew(ctx context.Context, observed *hubv1alpha1.Heartbeat) e
 			EndpointsVersion: published.Versions.Endpoints,
 		},
 	}
-	_, err := apply.Do(ctx, p.Hub, plan.Heartbeat(desired, observed))
+	written, err := apply.Do(ctx, p.Hub, plan.Heartbeat(desired, observed))
 	switch {
 	case errors.Is(err, apply.ErrStale):
 		return nil // the watch has not delivered the last one yet, and will trigger another attempt
 	case err == nil:
 		p.written = published
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, heartbeat := range written {
+		p.Claim.wrote(heartbeat, term)
+	}
 	return err
+}
+
+// replace prepares to write the Heartbeat, and returns its term: 0 if the observed one is that of another process, and this one does not
+// hold the Lease of its cluster any more.
+func (p *Presence) replace(ctx context.Context, observed *hubv1alpha1.Heartbeat) (int64, error) {
+	p.mu.Lock()
+	foreign := p.Claim.isForeign(observed)
+	p.mu.Unlock()
+	if foreign {
+		if held, err := p.holdsLease(ctx); err != nil || !held {
+			return 0, err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.Claim.contested {
+		p.contests++
+		p.contestedAt = new(metav1.NewMicroTime(p.Clock.Now()))
+	}
+	p.Claim.replace(observed, p.Clock.Now(), p.hasEnded)
+	return p.Claim.next(observed), nil
+}
+
+// lastContest returns when another process with the identity of this cluster has replaced its heartbeat the last time: this process, or one
+// before it, has observed that. It returns nil if none has.
+func (p *Presence) lastContest(observed *hubv1alpha1.Heartbeat) *metav1.MicroTime {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.contestedAt == nil && observed != nil && observed.Spec.ClusterUID == p.ClusterUID {
+		return observed.Spec.ContestedAt
+	}
+	return p.contestedAt
 }
 
 // report logs an error once as long as it stays the same.

@@ -20,8 +20,10 @@ import (
 type Outcome struct {
 	// Failure is why the hub refused it; empty if it did not.
 	Failure string
-	// LeftOut are the addresses that must not be published, and why, sorted.
-	LeftOut []string
+	// Unanswered is set if the hub did not answer, or could not store anything.
+	Unanswered bool
+	// LeftOut are the addresses that the Member does not allow, and NotPods those to which no export may lead, and why, sorted.
+	LeftOut, NotPods []string
 	// Surplus says which slices exceed the limit of a service; empty if none do.
 	Surplus string
 	// HostNames are the EndpointSlices with host names instead of addresses, sorted. They are not published.
@@ -29,7 +31,8 @@ type Outcome struct {
 }
 
 func (o Outcome) equal(other Outcome) bool {
-	return o.Failure == other.Failure && o.Surplus == other.Surplus && slices.Equal(o.LeftOut, other.LeftOut) && slices.Equal(o.HostNames, other.HostNames)
+	return o.Failure == other.Failure && o.Unanswered == other.Unanswered && o.Surplus == other.Surplus && slices.Equal(o.LeftOut, other.LeftOut) &&
+		slices.Equal(o.NotPods, other.NotPods) && slices.Equal(o.HostNames, other.HostNames)
 }
 
 // Outcomes stores the outcomes that are not empty, and notifies controllers of changes.

@@ -81,6 +81,13 @@ func with(s sources.Sources, change func(*sources.Sources)) sources.Sources {
 	return s
 }
 
+// forbidding is the Member that does not allow the namespace of web.
+var forbidding = &hubv1alpha1.Member{
+	ObjectMeta: member.ObjectMeta, Spec: hubv1alpha1.MemberSpec{ClusterID: "a", PodCIDRs: member.Spec.PodCIDRs, Namespaces: []hubv1alpha1.NamespaceName{"other"}},
+}
+
+func forbidden(s *sources.Sources) { s.Hub.LocalMember = forbidding }
+
 func inCloud(s clusterset.Slice) clusterset.Slice {
 	s.Network = "cloud"
 	return s
@@ -171,6 +178,22 @@ func TestDecide(t *testing.T) {
 		"the Service does not exist": {known: refused(mcsv1beta1.ServiceExportReasonNoService, stored), want: records{inactive, nil}},
 		"it never existed":           {known: refused(mcsv1beta1.ServiceExportReasonNoService, nil)},
 		"its namespace is reserved":  {known: refused(export.ReasonNamespaceReserved, stored)},
+		"its namespace is forbidden": {known: with(exported(hub.Service{}), forbidden), slices: []clusterset.Slice{slice("1", "10.1.0.1")}},
+		"its namespace is forbidden, and the hub stores it": {
+			known:  with(exported(hub.Service{Local: stored, LocalEndpoints: endpoints(slice("1", "10.1.0.1"))}), forbidden),
+			slices: []clusterset.Slice{slice("1", "10.1.0.2")},
+			want:   records{stored, endpoints(slice("1", "10.1.0.1"))},
+		},
+		"its namespace is forbidden, and it is withdrawn": {
+			known: sources.Sources{Key: web, Hub: hub.Service{Local: stored, LocalMember: forbidding}},
+		},
+		"the Member is suspended": {
+			known: with(exported(hub.Service{}), func(s *sources.Sources) {
+				s.Hub.LocalMember = member.DeepCopy()
+				s.Hub.LocalMember.Spec.Suspended = true
+			}),
+			want: records{want, nil},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

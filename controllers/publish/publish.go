@@ -7,16 +7,17 @@ package publish
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -38,15 +39,19 @@ import (
 type Reconciler struct {
 	Sources sources.Reader
 	Hub     apply.Writer
-	// Allowed reports whether this cluster may use its ID now (spec K2).
-	Allowed  func() bool
-	Progress *publication.Progress
-	Outcomes *publication.Outcomes
+	// MayWrite reports whether this process may write the records of this cluster now, and OnMayWrite calls a function when it may (spec K2).
+	MayWrite   func() bool
+	OnMayWrite func(notify func())
+	Progress   *publication.Progress
+	Outcomes   *publication.Outcomes
+	Reverts    *queue.Reverts
+	// HostPods has the pods in this cluster's host network, to which exports may lead (W5).
+	HostPods cache.Cache
 
 	// retries requeues services that the hub has refused; nil outside of a manager.
 	retries *queue.Retries
-	// memberVersion is the version of this cluster's Member at the last reset of the backoff.
-	memberVersion string
+	// memberVersion is the version of this cluster's Member at the last reset of the backoff, a string.
+	memberVersion atomic.Value
 }
 
 // Add adds the controller to a manager.
@@ -63,8 +68,11 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 		queue.Kind(members, &corev1.Service{}, queue.OfExports[*corev1.Service](r.Sources.HasExport, queue.SameName)),
 		queue.Kind(members, &discoveryv1.EndpointSlice{}, queue.OfExports[*discoveryv1.EndpointSlice](r.Sources.HasExport, caches.SourceService)),
 		queue.FromHub(r.Sources.Hub, queue.RecordsOf(r.Sources.Cluster), r.allKeys),
+		queue.FromSignal(r.OnMayWrite, r.allKeys),
 		queue.Grants(members, r.Sources.ExportKeysIn),
-		queue.OfMembers(r.Sources.Hub, r.Sources.KeysByProperty),
+		queue.Kind(members, &discoveryv1.EndpointSlice{}, r.ofRestricted()),
+		queue.Kind(r.HostPods, &corev1.Pod{}, r.ofHostPods()),
+		queue.OfMembers(r.Sources.Hub, r.Sources.KeysByCluster),
 	)
 }
 
@@ -72,8 +80,7 @@ func (r *Reconciler) Add(mgr manager.Manager, members cache.Cache, options contr
 // last list of the hub.
 func (r *Reconciler) allKeys(ctx context.Context) ([]clusterset.ServiceKey, error) {
 	listing := r.Sources.Hub.Listing()
-	if member := r.Sources.Hub.Member(r.Sources.Cluster); member != nil && member.ResourceVersion != r.memberVersion {
-		r.memberVersion = member.ResourceVersion
+	if member := r.Sources.Hub.Member(r.Sources.Cluster); member != nil && r.memberVersion.Swap(member.ResourceVersion) != member.ResourceVersion {
 		r.retries.ResetBackoff() // the hub may accept now what it refused, maybe a little later, when its policies have read the Member
 	}
 	keys, err := r.Sources.ExportKeys(ctx)
@@ -81,14 +88,15 @@ func (r *Reconciler) allKeys(ctx context.Context) ([]clusterset.ServiceKey, erro
 		return nil, err
 	}
 	keys = append(keys, r.Sources.Hub.LocalKeys()...)
-	if r.ready() {
-		r.Progress.Begin(listing, keys)
+	if !r.ready() {
+		return nil, nil
 	}
+	r.Progress.Begin(listing, keys)
 	return keys, nil
 }
 
-// ready reports whether this cluster may publish. If that changes, all services are enqueued again.
-func (r *Reconciler) ready() bool { return r.Sources.Hub.Synced() && r.Allowed() }
+// ready reports whether this process may publish. If that changes, all services are enqueued again.
+func (r *Reconciler) ready() bool { return r.Sources.Hub.Synced() && r.MayWrite() }
 
 // Reconcile updates the records of one service on the hub.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -97,29 +105,34 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	listing := r.Sources.Hub.Listing() // read before the records
-	known, slices, err := r.gather(ctx, key)
+	known, slices, leftOut, err := r.gather(ctx, key)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if !known.Hub.Synced() || !r.Allowed() { // another cluster's heartbeat with this ID may have arrived
+	if !known.Hub.Synced() || !r.MayWrite() { // another cluster's heartbeat with this ID may have arrived
 		return reconcile.Result{}, nil
 	}
 	desired, outcome := r.decide(known, slices)
+	outcome = withLeftOut(outcome, leftOut)
 	if known.Local != nil {
 		if outcome.HostNames, err = r.Sources.LocalHostNames(ctx, key); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	if err := r.narrow(ctx, desired.service, &known.Hub); err != nil {
-		return reconcile.Result{}, r.setFailure(key, listing, fmt.Errorf("publish %s: %w", key, err), outcome)
+	if wait := r.revertDelay(key, desired, known.Hub); wait > 0 {
+		log.FromContext(ctx).Info("another writer changes the records of this cluster; reverting them later", "after", wait)
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	services, endpoints, err := r.apply(ctx, desired, known.Hub)
+	loss := lossOf(known)
+	services, endpoints, err := r.apply(ctx, desired, &known.Hub, loss)
+	if isSettled(err, known.Hub.LocalMember, loss) {
+		r.Progress.Done(key, listing, highest(known.Hub, services, endpoints))
+	}
 	if err != nil {
-		return reconcile.Result{}, r.setFailure(key, listing, fmt.Errorf("publish %s: %w", key, err), outcome)
+		return reconcile.Result{}, r.setFailure(key, fmt.Errorf("publish %s: %w", key, err), outcome)
 	}
 	outcome.Failure = unstored(desired.service, services)
 	r.Outcomes.Set(key, outcome)
-	r.Progress.Done(key, listing, highest(known.Hub, services, endpoints))
 	if r.retries != nil && desired.freesQuota(known.Hub) {
 		r.retries.RetryOldest()
 	}
@@ -129,17 +142,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
+// revertDelay returns the time until the desired records may replace those of another writer; 0 if they may now.
+func (r *Reconciler) revertDelay(key clusterset.ServiceKey, desired records, observed hub.Service) time.Duration {
+	if !apply.Reverts(r.Hub, plan.PublishedService(desired.service, observed.Local)) &&
+		!apply.Reverts(r.Hub, plan.PublishedEndpoints(desired.endpoints, observed.LocalEndpoints)) {
+		return 0
+	}
+	return r.Reverts.Delay(key)
+}
+
 // unstoredRetry is the time after which a record is compared again with the one that a hub of an earlier version has stored.
 const unstoredRetry = 5 * time.Minute
-
-func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (sources.Sources, []clusterset.Slice, error) {
-	known, err := r.Sources.Read(ctx, key)
-	if err != nil || known.Local == nil {
-		return known, nil, err
-	}
-	slices, err := r.Sources.LocalSlices(ctx, key)
-	return known, slices, err
-}
 
 // records are the existing or desired records of one service of this member.
 type records struct {
@@ -152,8 +165,12 @@ func (d records) freesQuota(observed hub.Service) bool {
 	return d.service == nil && observed.Local != nil || len(d.endpoints) < len(observed.LocalEndpoints)
 }
 
-// decide returns the desired records, and what they omit because the hub or other members would refuse it.
+// decide returns the desired records, and what they omit because the hub or other members would refuse it. In a namespace that the
+// Member does not allow, they are those that the hub stores: it refuses every other one, and they have the age of the export.
 func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (records, publication.Outcome) {
+	if known.Export != nil && known.Hub.ForbidsNamespace(known.Key.Namespace) {
+		return records{known.Hub.Local, known.Hub.LocalEndpoints}, publication.Outcome{}
+	}
 	if known.Local == nil {
 		return records{service: inactive(known)}, publication.Outcome{}
 	}
@@ -222,11 +239,14 @@ func admitsOthers(record *hubv1alpha1.PublishedService, granted *hubv1alpha1.Gra
 	return slices.ContainsFunc(record.Spec.GrantedTo.Clusters, func(id hubv1alpha1.GrantedCluster) bool { return !slices.Contains(granted.Clusters, id) })
 }
 
-// apply writes endpoints before their service, and deletes them after it, so that other members see a new service complete. It
-// returns the records that it has written.
+// apply writes endpoints before their service, and deletes them after it, so that other members see a new service complete. Endpoints that
+// can never be stored do not hold back their service. It returns the records that it has written.
 func (r *Reconciler) apply(
-	ctx context.Context, desired records, observed hub.Service,
+	ctx context.Context, desired records, observed *hub.Service, export loss,
 ) (services []*hubv1alpha1.PublishedService, endpoints []*hubv1alpha1.PublishedEndpoints, err error) {
+	if err := r.narrow(ctx, desired.service, observed); err != nil {
+		return nil, nil, err
+	}
 	service := plan.PublishedService(desired.service, observed.Local)
 	slices := plan.PublishedEndpoints(desired.endpoints, observed.LocalEndpoints)
 	if len(desired.endpoints) == 0 {
@@ -235,8 +255,11 @@ func (r *Reconciler) apply(
 		}
 		return services, nil, err
 	}
-	if endpoints, err = apply.Do(ctx, r.Hub, slices); err == nil {
-		services, err = apply.Do(ctx, r.Hub, service)
+	endpoints, err = apply.Do(ctx, r.Hub, slices)
+	if isSettled(err, observed.LocalMember, export) {
+		var serviceErr error
+		services, serviceErr = apply.Do(ctx, r.Hub, service)
+		err = apply.Join(err, serviceErr)
 	}
 	return services, endpoints, err
 }
@@ -263,22 +286,6 @@ func highest(observed hub.Service, services []*hubv1alpha1.PublishedService, end
 		result = result.Latest(hub.Versions{Endpoints: record.ResourceVersion})
 	}
 	return result
-}
-
-// setFailure stores why the hub refused a record, and returns the error. If the schema refuses a record, the service is done until
-// it changes. If a quota, a right or an admission policy refuses it, the publication stays Partial, because the hub should store
-// the record. An API server that has just started refuses every record as Invalid, until its policies have found the Member.
-func (r *Reconciler) setFailure(key clusterset.ServiceKey, listing int, err error, outcome publication.Outcome) error {
-	if errors.Is(err, apply.ErrStale) || !apply.IsRefused(err) {
-		return err
-	}
-	outcome.Failure = apply.Reason(err)
-	r.Outcomes.Set(key, outcome)
-	if apply.IsFinal(err) {
-		r.Progress.Done(key, listing, hub.Versions{})
-		return reconcile.TerminalError(err)
-	}
-	return err
 }
 
 func texts(errs []error) []string {

@@ -52,6 +52,14 @@ func FromHub(store *hub.Store, filter Filter, all func(context.Context) ([]clust
 	})
 }
 
+// FromSignal returns a controller's source of the services that all returns, each time that subscribe's argument is called.
+func FromSignal(subscribe func(notify func()), all func(context.Context) ([]clusterset.ServiceKey, error)) source.Source {
+	return source.Func(func(ctx context.Context, q queue) error {
+		subscribe(coalesce(ctx, func(again func()) { enqueueAll(ctx, q, all, again) }))
+		return nil
+	})
+}
+
 // Kind returns a controller's source of the changes of a kind. It drops the objects that exist at the start, whose services FromHub
 // enqueues.
 func Kind[T client.Object](

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
@@ -78,7 +79,11 @@ func (v view) decide(policy *policyv1alpha1.ServiceImportRoutingPolicy, others [
 	if len(selected) > 0 {
 		remarks = append(remarks, "imports whose derived Service has a selector have no policy: "+list(selected))
 	}
-	return []metav1.Condition{v.accepted(policy, len(decides) > 0, len(superseded) > 0, remarks)}
+	accepted := v.accepted(policy, len(decides) > 0, len(superseded) > 0, remarks)
+	if v.isKept(policy, accepted) {
+		return nil
+	}
+	return []metav1.Condition{accepted}
 }
 
 // accepted returns the condition of a policy that decides for some imports or for none, with remarks about the others.
@@ -93,7 +98,10 @@ func (v view) accepted(policy *policyv1alpha1.ServiceImportRoutingPolicy, decide
 		result.Reason = reasonNoImport
 		remarks = []string{"it selects no ServiceImport of this namespace"}
 	}
-	remarks = append(remarks, v.unknown(policy)...)
+	if missing := v.missing(policy); len(missing) > 0 && result.Reason != reasonNoImport {
+		remarks = append(remarks, "this namespace has no ServiceImport with the name "+list(missing))
+	}
+	remarks = append(remarks, v.unmatched(policy)...)
 	if len(remarks) == 0 {
 		remarks = []string{"the policy is in effect"}
 	}
@@ -101,40 +109,40 @@ func (v view) accepted(policy *policyv1alpha1.ServiceImportRoutingPolicy, decide
 	return result
 }
 
-// unknown returns the clusters and properties of a policy that no member has, before the hub was read none.
-func (v view) unknown(policy *policyv1alpha1.ServiceImportRoutingPolicy) []string {
-	if !v.synced {
-		return nil
+// unmatched returns what the sources of a policy name and no member has; before the hub was read nothing.
+func (v view) unmatched(policy *policyv1alpha1.ServiceImportRoutingPolicy) []string {
+	switch {
+	case v.synced:
+		return preference.Clusters{Local: v.own, Properties: v.properties}.Unmatched(policy.Spec.Sources)
+	case dependsOnMembers(policy):
+		return []string{"it is not known yet whether its sources match members, because the hub has not been read"}
 	}
+	return nil
+}
+
+// dependsOnMembers reports whether a source of the policy matches clusters by what members there are.
+func dependsOnMembers(policy *policyv1alpha1.ServiceImportRoutingPolicy) bool {
+	return slices.ContainsFunc(policy.Spec.Sources, func(s policyv1alpha1.Source) bool { return !s.SameCluster && !s.Any })
+}
+
+// isKept reports whether the existing condition stays, because the members are not known and it differs at most in what it says of them: so a
+// restart of the agent while the hub is down changes no condition.
+func (v view) isKept(policy *policyv1alpha1.ServiceImportRoutingPolicy, accepted metav1.Condition) bool {
+	existing := meta.FindStatusCondition(policy.Status.Conditions, typeAccepted)
+	return !v.synced && dependsOnMembers(policy) && existing != nil && existing.ObservedGeneration == policy.Generation &&
+		existing.Status == accepted.Status && existing.Reason == accepted.Reason
+}
+
+// missing returns the names of the imports that a policy names and that do not exist.
+func (v view) missing(policy *policyv1alpha1.ServiceImportRoutingPolicy) []string {
 	var result []string
-	for i, source := range policy.Spec.Sources {
-		var strangers []string
-		for _, id := range source.Clusters {
-			if _, ok := v.properties[clusterset.ClusterID(id)]; !ok {
-				strangers = append(strangers, string(id))
-			}
-		}
-		name := string(source.SameProperty)
-		switch {
-		case len(strangers) > 0:
-			result = append(result, fmt.Sprintf("source %d names clusters that are no members: %s", i+1, list(strangers)))
-		case name != "" && v.properties[v.own][name] == "":
-			result = append(result, fmt.Sprintf("source %d matches no cluster: this cluster has no property %s in its Member on the hub", i+1, name))
-		case source.PropertySelector != nil && !v.matchesAny(policy.Spec.Sources[i:i+1]):
-			result = append(result, fmt.Sprintf("source %d matches no cluster: no member has these properties in its Member on the hub", i+1))
+	for _, name := range policy.Spec.Imports {
+		exists := func(i imported) bool { return i.key.Namespace == policy.Namespace && i.key.Name == string(name) }
+		if !slices.ContainsFunc(v.imports, exists) {
+			result = append(result, string(name))
 		}
 	}
 	return result
-}
-
-func (v view) matchesAny(sources []policyv1alpha1.Source) bool {
-	clusters := preference.Clusters{Local: v.own, Properties: v.properties}
-	for id := range v.properties {
-		if _, ok := clusters.Level(sources, id); ok {
-			return true
-		}
-	}
-	return false
 }
 
 // list returns the first names, sorted, and the number of the others.

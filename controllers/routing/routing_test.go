@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -36,6 +37,7 @@ func TestDecide(t *testing.T) {
 	selector := func(value policyv1alpha1.PropertyValue) policyv1alpha1.Source {
 		return policyv1alpha1.Source{PropertySelector: &policyv1alpha1.PropertySelector{MatchProperties: map[string]policyv1alpha1.PropertyValue{"region": value}}}
 	}
+	const notKnown = "it is not known yet whether its sources match members, because the hub has not been read"
 	type policies = []*policyv1alpha1.ServiceImportRoutingPolicy
 	for name, test := range map[string]struct {
 		policies policies // the first one is decided
@@ -43,24 +45,28 @@ func TestDecide(t *testing.T) {
 		unsynced bool
 		want     string
 	}{
-		"in effect":                                  {policies{policy("shop", "p", 1, anyone)}, []imported{web}, false, "True/Accepted: the policy is in effect"},
-		"no import":                                  {policies{policy("shop", "p", 1, anyone)}, nil, false, "False/NoImport: it selects no ServiceImport of this namespace"},
-		"none of that name":                          {policies{policy("shop", "p", 1, anyone, "other")}, []imported{web}, false, "False/NoImport: it selects no ServiceImport of this namespace"},
-		"none in the namespace":                      {policies{policy("bank", "p", 1, anyone)}, []imported{web}, false, "False/NoImport: it selects no ServiceImport of this namespace"},
-		"headless":                                   {policies{policy("shop", "p", 1, anyone)}, []imported{db}, false, "False/NotSupported: headless imports have no policy: db"},
-		"a selector":                                 {policies{policy("shop", "p", 1, anyone)}, []imported{old}, false, "False/NotSupported: imports whose derived Service has a selector have no policy: old"},
-		"some are headless":                          {policies{policy("shop", "p", 1, anyone)}, []imported{db, web}, false, "True/Accepted: headless imports have no policy: db"},
-		"many are headless":                          {policies{policy("shop", "p", 1, anyone)}, others, false, "False/NotSupported: headless imports have no policy: db-00, db-01, db-02, db-03, db-04, db-05, db-06, db-07, db-08, db-09 and 2 more"},
-		"an older one":                               {policies{policy("shop", "p", 1, anyone), policy("shop", "q", 2, anyone)}, []imported{web}, false, "False/Superseded: the older policy q decides for web"},
-		"a younger one":                              {policies{policy("shop", "p", 2, anyone), policy("shop", "q", 1, anyone)}, []imported{web}, false, "True/Accepted: the policy is in effect"},
-		"an older one for some":                      {policies{policy("shop", "p", 1, anyone), policy("shop", "q", 2, anyone, "web")}, []imported{web, {key: clusterset.ServiceKey{Namespace: "shop", Name: "api"}}}, false, "True/Accepted: the older policy q decides for web"},
-		"an older one elsewhere":                     {policies{policy("shop", "p", 1, anyone), policy("bank", "q", 2, anyone)}, []imported{web}, false, "True/Accepted: the policy is in effect"},
-		"an unknown cluster":                         {policies{policy("shop", "p", 1, []policyv1alpha1.Source{{SameCluster: true}, {Clusters: []policyv1alpha1.ClusterID{"b", "x", "w"}}})}, []imported{web}, false, "True/Accepted: source 2 names clusters that are no members: w, x"},
-		"a property that this one has":               {policies{policy("shop", "p", 1, []policyv1alpha1.Source{{SameProperty: "region"}})}, []imported{web}, false, "True/Accepted: the policy is in effect"},
-		"a property that this one has not":           {policies{policy("shop", "p", 1, []policyv1alpha1.Source{{SameProperty: "zone"}})}, []imported{web}, false, "True/Accepted: source 1 matches no cluster: this cluster has no property zone in its Member on the hub"},
-		"a selector that matches a member":           {policies{policy("shop", "p", 1, []policyv1alpha1.Source{selector("us")})}, []imported{web}, false, "True/Accepted: the policy is in effect"},
-		"a selector that matches no member":          {policies{policy("shop", "p", 1, []policyv1alpha1.Source{selector("mars")})}, []imported{web}, false, "True/Accepted: source 1 matches no cluster: no member has these properties in its Member on the hub"},
-		"members are unknown before the hub is read": {policies{policy("shop", "p", 1, []policyv1alpha1.Source{selector("mars"), {SameProperty: "zone"}, {Clusters: []policyv1alpha1.ClusterID{"x"}}})}, []imported{web}, true, "True/Accepted: the policy is in effect"},
+		"in effect":                              {policies{policy("shop", "p", 1, anyone)}, []imported{web}, false, "True/Accepted: the policy is in effect"},
+		"no import":                              {policies{policy("shop", "p", 1, anyone)}, nil, false, "False/NoImport: it selects no ServiceImport of this namespace"},
+		"none of that name":                      {policies{policy("shop", "p", 1, anyone, "other")}, []imported{web}, false, "False/NoImport: it selects no ServiceImport of this namespace"},
+		"none in the namespace":                  {policies{policy("bank", "p", 1, anyone)}, []imported{web}, false, "False/NoImport: it selects no ServiceImport of this namespace"},
+		"headless":                               {policies{policy("shop", "p", 1, anyone)}, []imported{db}, false, "False/NotSupported: headless imports have no policy: db"},
+		"a selector":                             {policies{policy("shop", "p", 1, anyone)}, []imported{old}, false, "False/NotSupported: imports whose derived Service has a selector have no policy: old"},
+		"some are headless":                      {policies{policy("shop", "p", 1, anyone)}, []imported{db, web}, false, "True/Accepted: headless imports have no policy: db"},
+		"many are headless":                      {policies{policy("shop", "p", 1, anyone)}, others, false, "False/NotSupported: headless imports have no policy: db-00, db-01, db-02, db-03, db-04, db-05, db-06, db-07, db-08, db-09 and 2 more"},
+		"an older one":                           {policies{policy("shop", "p", 1, anyone), policy("shop", "q", 2, anyone)}, []imported{web}, false, "False/Superseded: the older policy q decides for web"},
+		"a younger one":                          {policies{policy("shop", "p", 2, anyone), policy("shop", "q", 1, anyone)}, []imported{web}, false, "True/Accepted: the policy is in effect"},
+		"an older one for some":                  {policies{policy("shop", "p", 1, anyone), policy("shop", "q", 2, anyone, "web")}, []imported{web, {key: clusterset.ServiceKey{Namespace: "shop", Name: "api"}}}, false, "True/Accepted: the older policy q decides for web"},
+		"an older one elsewhere":                 {policies{policy("shop", "p", 1, anyone), policy("bank", "q", 2, anyone)}, []imported{web}, false, "True/Accepted: the policy is in effect"},
+		"an unknown cluster":                     {policies{policy("shop", "p", 1, []policyv1alpha1.Source{{SameCluster: true}, {Clusters: []policyv1alpha1.ClusterID{"b", "x", "w"}}})}, []imported{web}, false, "True/Accepted: source 2 names clusters that are no members: w, x"},
+		"one of two imports is missing":          {policies{policy("shop", "p", 1, anyone, "web", "wbe")}, []imported{web}, false, "True/Accepted: this namespace has no ServiceImport with the name wbe"},
+		"a property that this one has":           {policies{policy("shop", "p", 1, []policyv1alpha1.Source{{SameProperty: "region"}})}, []imported{web}, false, "True/Accepted: the policy is in effect"},
+		"a property that this one has not":       {policies{policy("shop", "p", 1, []policyv1alpha1.Source{{SameProperty: "zone"}})}, []imported{web}, false, "True/Accepted: source 1 matches no cluster: this cluster has no property zone in its Member on the hub"},
+		"a selector that matches a member":       {policies{policy("shop", "p", 1, []policyv1alpha1.Source{selector("us")})}, []imported{web}, false, "True/Accepted: the policy is in effect"},
+		"a selector that matches no member":      {policies{policy("shop", "p", 1, []policyv1alpha1.Source{selector("mars")})}, []imported{web}, false, "True/Accepted: source 1 matches no cluster: no member has these properties in its Member on the hub"},
+		"before the hub is read, any cluster":    {policies{policy("shop", "p", 1, []policyv1alpha1.Source{{SameCluster: true}, {Any: true}})}, []imported{web}, true, "True/Accepted: the policy is in effect"},
+		"before the hub is read, named clusters": {policies{policy("shop", "p", 1, []policyv1alpha1.Source{{Clusters: []policyv1alpha1.ClusterID{"x"}}})}, []imported{web}, true, "True/Accepted: " + notKnown},
+		"before the hub is read, own properties": {policies{policy("shop", "p", 1, []policyv1alpha1.Source{{SameProperty: "zone"}})}, []imported{web}, true, "True/Accepted: " + notKnown},
+		"before the hub is read, properties":     {policies{policy("shop", "p", 1, []policyv1alpha1.Source{selector("mars")})}, []imported{db, web}, true, "True/Accepted: headless imports have no policy: db; " + notKnown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -81,6 +87,41 @@ func TestDecide(t *testing.T) {
 // of users.
 //
 // spec: P1
+// TestBeforeTheHubIsRead: a restart of the agent while the hub is down changes no condition that depends on the members, unless it depends
+// on more than them.
+func TestBeforeTheHubIsRead(t *testing.T) {
+	t.Parallel()
+	v := view{own: "a", imports: []imported{{key: clusterset.ServiceKey{Namespace: "shop", Name: "web"}}}}
+	for name, test := range map[string]struct {
+		source   policyv1alpha1.Source
+		existing metav1.Condition
+		want     string
+	}{
+		"it is about this generation":   {policyv1alpha1.Source{SameProperty: "zone"}, metav1.Condition{Status: "True", Reason: reasonAccepted, ObservedGeneration: 2}, "kept"},
+		"it is about an earlier one":    {policyv1alpha1.Source{SameProperty: "zone"}, metav1.Condition{Status: "True", Reason: reasonAccepted, ObservedGeneration: 1}, "written"},
+		"it has an import now":          {policyv1alpha1.Source{SameProperty: "zone"}, metav1.Condition{Status: "False", Reason: reasonNoImport, ObservedGeneration: 2}, "written"},
+		"it has another reason":         {policyv1alpha1.Source{SameProperty: "zone"}, metav1.Condition{Status: "True", Reason: reasonSuperseded, ObservedGeneration: 2}, "written"},
+		"it does not depend on members": {policyv1alpha1.Source{Any: true}, metav1.Condition{Status: "True", Reason: reasonAccepted, ObservedGeneration: 2}, "written"},
+		"the policy has no condition":   {policyv1alpha1.Source{SameProperty: "zone"}, metav1.Condition{}, "written"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			policy := &policyv1alpha1.ServiceImportRoutingPolicy{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p", Generation: 2}, Spec: policyv1alpha1.ServiceImportRoutingPolicySpec{Sources: []policyv1alpha1.Source{test.source}},
+			}
+			if test.existing.Reason != "" {
+				test.existing.Type = typeAccepted
+				policy.Status.Conditions = []metav1.Condition{test.existing}
+			}
+			got := "kept"
+			if len(v.decide(policy, []*policyv1alpha1.ServiceImportRoutingPolicy{policy})) > 0 {
+				got = "written"
+			}
+			check.Equal(t, "the condition is", test.want, got)
+		})
+	}
+}
+
 func TestSelectorChanges(t *testing.T) {
 	t.Parallel()
 	service := func(manager string, selector map[string]string) *corev1.Service {

@@ -34,14 +34,14 @@ func (r Reader) ExportKeysIn(ctx context.Context, namespace string) ([]clusterse
 	return keys(caches.Pointers(list.Items)), nil
 }
 
-// KeysByProperty returns the services of the namespaces whose grants select clusters by their properties.
-func (r Reader) KeysByProperty(ctx context.Context) ([]clusterset.ServiceKey, error) {
+// KeysByCluster returns the services of the namespaces whose grants name clusters, or select them by their properties.
+func (r Reader) KeysByCluster(ctx context.Context) ([]clusterset.ServiceKey, error) {
 	grants, err := caches.GrantsIn(ctx, r.Grants, "")
 	if err != nil {
 		return nil, err
 	}
 	var result []clusterset.ServiceKey
-	for _, namespace := range sets.List(access.NamespacesByProperty(grants)) {
+	for _, namespace := range sets.List(access.NamespacesByCluster(grants)) {
 		keys, err := r.ExportKeysIn(ctx, namespace)
 		if err != nil {
 			return nil, err

@@ -8,6 +8,7 @@ package sources
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -38,6 +39,10 @@ type Reader struct {
 	Grants client.Reader
 	// AgentNamespace is the namespace of this cluster's agent, which exports nothing; empty if it is not known.
 	AgentNamespace string
+	// Unrestricted reads all namespaces, if Member reads only some; nil if Member reads all.
+	Unrestricted client.Reader
+	// HostPods returns the pods in this cluster's host network with an address that have not finished. nil if there are none.
+	HostPods func(context.Context, netip.Addr) ([]corev1.Pod, error)
 }
 
 // Sources is the data of one service.
@@ -50,6 +55,8 @@ type Sources struct {
 	Local *clusterset.Export
 	// GrantSurplus is the number of clusters to which the local export is granted and that the record cannot name.
 	GrantSurplus int
+	// NoMembers are the clusters to which the local export is granted and that are no members; none if the members are not known.
+	NoMembers []clusterset.ClusterID
 	// Rejection is why a ServiceExport exports nothing; nil if it exports, or if there is none.
 	Rejection *export.Rejection
 	// Hub has the exports of the other members, and this cluster's own records.
@@ -183,10 +190,13 @@ func (r Reader) readGrants(ctx context.Context, result *Sources) error {
 	}
 	service := access.Service{Key: result.Key, GrantedOnly: clusterset.IsGrantedOnly(result.Export)}
 	var properties access.Properties
-	if len(access.NamespacesByProperty(grants)) > 0 {
+	if len(access.NamespacesByCluster(grants)) > 0 {
 		properties = r.Hub.Properties()
 	}
 	result.Local.GrantedTo, result.GrantSurplus = access.GrantedTo(r.Cluster, service, grants, properties)
+	if result.Hub.Synced() {
+		result.NoMembers = access.NoMembers(result.Local.GrantedTo, properties)
+	}
 	return nil
 }
 

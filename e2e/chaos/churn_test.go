@@ -16,11 +16,14 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
 	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
 )
 
 // The namespaces of the clusterset. Services of moving change all the time, those of still only where a fault changes
@@ -88,7 +91,8 @@ func (m *member) slice(s *corev1.Service, family discoveryv1.AddressType, endpoi
 func (w *world) offer(ctx context.Context, m *member, s *corev1.Service, random *rand.Rand) error {
 	k := client.ObjectKeyFromObject(s)
 	w.watch.will(oracle.Source, m.id, k)
-	if err := m.Create(ctx, s.DeepCopy()); err != nil {
+	err := retry.OnError(wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 8}, isInvalidNow, func() error { return m.Create(ctx, s.DeepCopy()) })
+	if err != nil {
 		return err
 	}
 	for _, family := range []discoveryv1.AddressType{"IPv4", "IPv6"} {
@@ -173,7 +177,8 @@ func (c *churn) stop() error {
 	return nil
 }
 
-// isTransient reports whether a fault causes an error: an API server is unreachable, or an object was deleted.
+// isTransient reports whether a fault causes an error: an API server is unreachable, or an object was deleted. An API server that is
+// starting refuses Services as invalid, because it cannot allocate an address.
 func isTransient(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
@@ -181,8 +186,11 @@ func isTransient(err error) bool {
 	}
 	return apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || apierrors.IsForbidden(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
-		apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) || apierrors.IsUnauthorized(err)
+		apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) || apierrors.IsUnauthorized(err) || isInvalidNow(err)
 }
+
+// isInvalidNow reports whether an API server refuses an object as invalid for another reason than its content.
+func isInvalidNow(err error) bool { return apierrors.IsInvalid(err) && !apply.IsFinal(err) }
 
 func (c *churn) change(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

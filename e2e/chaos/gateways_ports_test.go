@@ -55,7 +55,7 @@ func fewPortsPrograms(t *testing.T) (agent, gateway string) {
 	return agent, gateway
 }
 
-// offerFillers creates the Services filler, to whose ports nothing listens, and waiting. They are not exported yet.
+// offerFillers creates the Services filler, to whose ports nothing listens, waiting and large. They are not exported yet.
 func (n *networks) offerFillers(t *testing.T) {
 	t.Helper()
 	var ports []corev1.ServicePort
@@ -63,8 +63,11 @@ func (n *networks) offerFillers(t *testing.T) {
 		ports = append(ports, corev1.ServicePort{Name: fmt.Sprintf("p%d", i), Protocol: corev1.ProtocolTCP, Port: i + 1, TargetPort: intstr.FromInt32(1)})
 	}
 	one := corev1.ServicePort{Name: "lines", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(n.requests.serve(t, waiting))}
+	sends := corev1.ServicePort{
+		Name: "bytes", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(int32(lab.ServeTCP(t, "0.0.0.0:0", sendLarge).Port)),
+	}
 	for _, service := range []*corev1.Service{
-		framework.Service(n.key(filler), ports...), framework.Service(n.key(waiting), one),
+		framework.Service(n.key(filler), ports...), framework.Service(n.key(waiting), one), framework.Service(n.key(large), sends),
 	} {
 		lab.Must(t, n.Members["b"].Create(t.Context(), service))
 		lab.Must(t, n.Members["b"].Create(t.Context(), framework.Slice(service, "v4", host(5), host(6))))

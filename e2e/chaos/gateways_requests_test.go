@@ -140,13 +140,33 @@ func (r *requests) end(one request, counts bool) {
 	}
 }
 
+// dialer connects clients. Without an address of their own, they would have that of the gateway to which they connect.
+var dialer = net.Dialer{Timeout: time.Second, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+
 // ask sends a line, and returns nil if the service answers it.
 func ask(ctx context.Context, address, service, line string) error {
-	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return err
+	conn, err := askAndStay(ctx, address, service, line)
+	if err == nil {
+		conn.Close()
 	}
-	defer conn.Close()
+	return err
+}
+
+// askAndStay sends a line, and returns the connection if the service answers it.
+func askAndStay(ctx context.Context, address, service, line string) (net.Conn, error) {
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	if err := exchange(ctx, conn, service, line); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// exchange sends a line, and returns nil if the service answers it.
+func exchange(ctx context.Context, conn net.Conn, service, line string) error {
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	if err := conn.SetDeadline(time.Now().Add(25 * time.Second)); err != nil {
 		return err

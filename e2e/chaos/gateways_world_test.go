@@ -42,6 +42,7 @@ type networks struct {
 	agents    map[string]*agent
 	gateways  map[string][]*agent
 	requests  *requests
+	undo      []func(context.Context) error // what ends the current fault
 }
 
 var servicesAcross = []string{"web", "other"}
@@ -74,12 +75,15 @@ func newNetworks(t *testing.T) *networks {
 	n.port, err = lab.FreePort()
 	lab.Must(t, err)
 	agent, gateway := fewPortsPrograms(t)
-	n.startMember(t, "a", agent, gateway, []string{host(1), host(2)})
+	n.startMember(t, "a", agent, gateway, []string{host(1), host(2)},
+		"--gateway-address="+n.between(host(1))+","+n.between(host(2)))
 	n.startMember(t, "b", agent, gateway, []string{host(3), host(4)},
 		"--gateway-address="+n.between(host(3))+","+n.between(host(4)))
-	service := &corev1.Service{}
-	lab.Must(t, a.Get(t.Context(), client.ObjectKey{Namespace: manifests.AgentNamespace, Name: clusterset.GatewayService}, service))
-	lab.Must(t, a.Create(t.Context(), framework.Slice(service, "v4", host(1), host(2)))) // as Kubernetes would
+	for m, gateways := range map[*framework.Member][]string{a: {host(1), host(2)}, b: {host(3), host(4)}} {
+		service := &corev1.Service{}
+		lab.Must(t, m.Get(t.Context(), client.ObjectKey{Namespace: manifests.AgentNamespace, Name: clusterset.GatewayService}, service))
+		lab.Must(t, m.Create(t.Context(), framework.Slice(service, "v4", gateways...))) // as Kubernetes would
+	}
 	for _, name := range servicesAcross {
 		port := n.requests.serve(t, name)
 		exported := framework.Service(framework.Key{Namespace: n.namespace, Name: name},
@@ -99,6 +103,9 @@ func (n *networks) startMember(t *testing.T, id, program, gateway string, at []s
 	m := n.Members[id]
 	n.ChangeMember(t, id, func(s *hubv1alpha1.MemberSpec) {
 		s.Network, s.Publish, s.GatewayCIDRs = "network-"+id, hubv1alpha1.PublishAvailability, []hubv1alpha1.CIDR{hosts}
+		if id == "b" { // its backends
+			s.PodCIDRs = []hubv1alpha1.CIDR{hubv1alpha1.CIDR(host(5) + "/32"), hubv1alpha1.CIDR(host(6) + "/32")}
+		}
 	})
 	lab.Must(t, membership.InstallGateway(t.Context(), m.Cluster))
 	folder := filepath.Dir(m.Cluster.Kubeconfig())

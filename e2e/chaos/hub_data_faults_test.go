@@ -219,8 +219,13 @@ func (w *world) complete(ctx context.Context, members []*member) error {
 // deletionMissed cuts a member off while the others withdraw and export, and restarts the hub meanwhile: when the member is
 // back, its watches end with "too old resource version", and only a new list contains what they have missed.
 func deletionMissed(ctx context.Context, w *world) error {
-	m := w.members[1]
 	w.must(w.exportScratch(ctx))
+	return w.missesWithdrawal(ctx, w.members[1])
+}
+
+// missesWithdrawal withdraws the scratch service while a member is cut off, so that its watches cannot continue. It returns when the member
+// has no import of the service any more.
+func (w *world) missesWithdrawal(ctx context.Context, m *member) error {
 	last, err := revision(ctx, w.hubKube)
 	w.must(err)
 	w.watch.will(oracle.Silence, m.id, oracle.Key{}) // it is down for about as long as the others wait

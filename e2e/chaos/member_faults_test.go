@@ -18,6 +18,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 )
 
 func memberRestarted(ctx context.Context, w *world) error {
@@ -33,6 +34,23 @@ func memberRestarted(ctx context.Context, w *world) error {
 		return fmt.Errorf("%s answers: %w", m.id, errNoEffect)
 	}
 	return nil
+}
+
+// definitionsReplaced has a member serve only the older version of the API for some time, while services change. Its agent reports it, and
+// continues without a restart.
+func definitionsReplaced(ctx context.Context, w *world) error {
+	m, k := w.members[1], oracle.Key{Namespace: scratch, Name: "web"}
+	w.must(membership.ServeOldAPI(ctx, m))
+	err := eventually(ctx, func(ctx context.Context) error {
+		if err := m.List(ctx, &mcsv1beta1.ServiceExportList{}, client.Limit(1)); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("%s serves the kind (%v): %w", m.id, err, errNoEffect)
+		}
+		return nil
+	})
+	w.must(err, w.offer(ctx, w.members[0], service(k, 1), w.random))
+	pause(ctx, 2*heartbeat) // the other members import it
+	w.must(membership.InstallCRDs(ctx, m.cluster), w.imported(ctx, k))
+	return w.withdrawScratch(ctx)
 }
 
 // mirrored returns the slices that a member has of another's service.

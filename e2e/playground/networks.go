@@ -99,7 +99,11 @@ func (d *demo) acrossNetworks(ctx context.Context) error {
 	if err := d.c.create(ctx, service, far.slice("ipv4", func(p pod) string { return p.ipv4 })); err != nil {
 		return err
 	}
-	if err := d.a.clientPod(ctx, d.host); err != nil {
+	container := corev1.Container{Name: "far", Image: "far", Ports: []corev1.ContainerPort{{ContainerPort: port}}}
+	if err := d.c.createPod(ctx, "far", d.host, corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{container}}); err != nil {
+		return err
+	}
+	if err := d.a.createPod(ctx, "client", clientHost, corev1.PodSpec{Containers: []corev1.Container{{Name: "client", Image: "client"}}}); err != nil {
 		return err
 	}
 	d.step = time.Now()
@@ -126,15 +130,14 @@ func (d *demo) acrossNetworks(ctx context.Context) error {
 	return nil
 }
 
-// clientPod creates a pod that has an address of this machine, from which the demo connects: a gateway waits for the pod of a client.
-func (m *member) clientPod(ctx context.Context, host string) error {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "client"}}
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "client"},
-		Spec: corev1.PodSpec{
-			ServiceAccountName: account.Name, AutomountServiceAccountToken: new(false), Containers: []corev1.Container{{Name: "client", Image: "client"}},
-		},
-	}
+// clientHost is the address from which the demo connects. That of the machine is the gateway's, which is no client.
+const clientHost = "127.0.0.2"
+
+// createPod creates a pod that runs and has an address of this machine: a gateway waits for the pod of a client, and connects to pods only.
+func (m *member) createPod(ctx context.Context, name, host string, spec corev1.PodSpec) error {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	spec.ServiceAccountName, spec.AutomountServiceAccountToken = name, new(false)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec}
 	if err := m.create(ctx, account, pod); err != nil {
 		return err
 	}
@@ -160,9 +163,9 @@ func (d *demo) listensFor(ctx context.Context) (address string, err error) {
 	return address, err
 }
 
-// answers returns nil if a connection is answered by a line.
+// answers returns nil if a connection from clientHost is answered by a line.
 func answers(ctx context.Context, address, line string) error {
-	var dialer net.Dialer
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(clientHost)}}
 	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return err

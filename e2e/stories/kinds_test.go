@@ -16,11 +16,13 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
-// podsOnTheMachinesNetwork: pods with the addresses of their machine are exported with these, and reached from everywhere.
+// podsOnTheMachinesNetwork: pods with the addresses of their machine are exported with these, and reached from everywhere, if they declare
+// the port (W5).
 func podsOnTheMachinesNetwork(s *scene) {
 	a, b := s.in("a"), s.in("b")
 	pods := a.serverSpec()
 	pods.HostNetwork = true
+	pods.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8080}, {ContainerPort: 8080, Protocol: corev1.ProtocolUDP}}
 	a.deployPods("web", 1, pods)
 	a.create(service("web"), export("web"))
 	for _, p := range s.members() {

@@ -6,6 +6,7 @@ package stories
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -13,7 +14,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // resolve asks the cluster's DNS, from the client pod, for exactly this name.
@@ -106,4 +111,64 @@ func podIP(kind string, pod corev1.Pod) string {
 		}
 	}
 	return "none"
+}
+
+// staleForwardIsRepaired: the Service of Tombolo's DNS is deleted and created again, so that it has another address, and names fail. status
+// and trace name the command. After it, names resolve.
+func staleForwardIsRepaired(s *scene) {
+	a, b := s.in("a"), s.in("b")
+	b.offer("web", 1)
+	a.awaitName("web")
+	before, after := a.moveDNS()
+
+	const command = "kubectl clusterset dns --context a"
+	moved := fmt.Sprintf("forwards clusterset.local to %s, but Service tombolo-system/tombolo-dns has the address %s", before, after)
+	a.eventually("that trace names the cause", func(ctx context.Context) error {
+		out, err := a.Kubectl(ctx, "", "clusterset", "trace", a.namespace+"/web", "--all-contexts", "--from", "a")
+		if err == nil || !strings.Contains(out, moved) || !strings.Contains(out, command) {
+			return fmt.Errorf("%w: %s", errors.Join(errors.New("trace"), err), out)
+		}
+		return nil
+	})
+	out, err := a.Kubectl(s.Context(), "", "clusterset", "status", "--all-contexts")
+	if err != nil || !strings.Contains(out, "ERROR DNSStale a:") || !strings.Contains(out, moved) || !strings.Contains(out, "Run: "+command) {
+		s.Errorf("status: %v\n%s", err, out)
+	}
+
+	lab.Must(s, a.serveNames())
+	a.awaitAddress(a.name("web"))
+	if out, err := a.Kubectl(s.Context(), "", "clusterset", "status", "--all-contexts"); err != nil || strings.Contains(out, "DNSStale") {
+		s.Errorf("status after the repair: %v\n%s", err, out)
+	}
+}
+
+// moveDNS deletes the Service of Tombolo's DNS and creates it again. It returns the addresses before and after.
+func (p *place) moveDNS() (before, after string) {
+	p.Helper()
+	p.Cleanup(func() { // for the stories that follow, also after a failure
+		if err := p.serveNames(); err != nil {
+			p.Errorf("%v", err)
+		}
+	})
+	found := &corev1.Service{}
+	lab.Must(p, p.client.Get(p.Context(), client.ObjectKey{Namespace: system, Name: "tombolo-dns"}, found))
+	before, after = strings.Join(found.Spec.ClusterIPs, ", "), ""
+	for after == "" || after == before {
+		lab.Must(p, p.client.Delete(p.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: found.Name}}))
+		again := found.DeepCopy()
+		again.ObjectMeta = metav1.ObjectMeta{Namespace: system, Name: found.Name, Labels: found.Labels, Annotations: found.Annotations}
+		again.Spec.ClusterIP, again.Spec.ClusterIPs = "", nil
+		lab.Must(p, p.client.Create(p.Context(), again))
+		after = strings.Join(again.Spec.ClusterIPs, ", ")
+	}
+	return before, after
+}
+
+// serveNames configures the cluster's DNS and waits until all of its pods serve the clusterset.
+func (p *place) serveNames() error {
+	ctx := context.WithoutCancel(p.Context())
+	if _, err := p.Kubectl(ctx, "", "clusterset", "dns", "--context", p.cluster.Name); err != nil {
+		return err
+	}
+	return p.AwaitDNS(ctx, p.cluster)
 }

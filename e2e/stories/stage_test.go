@@ -46,12 +46,17 @@ func newStage(t *testing.T) *stage {
 }
 
 // newNetworks starts a clusterset across networks, with our DNS plugin in a and c and CoreDNS' own in b. c takes part in the stories that open it.
+// If GATEWAYS_FROM is the folder of an earlier version, the gateways of b are of that version ("make gateway-versions-check").
 func newNetworks(t *testing.T) *stage {
 	t.Helper()
-	st := startStage(t, complete.Options{
+	o := complete.Options{
 		Members: []string{"a", "b", "c"}, Networks: separateNetworks, IPv4Only: "c",
 		Installations: map[string]complete.Installation{"b": {Installer: complete.ByCommand, DNS: complete.CoreDNSPlugin}},
-	})
+	}
+	if from := os.Getenv("GATEWAYS_FROM"); from != "" {
+		o.Before, o.EarlierGateways = from, "b"
+	}
+	st := startStage(t, o)
 	st.Options.Members, st.Options.Late = []string{"a", "b"}, []string{"c"}
 	lab.Must(t, st.LoadImages(t.Context(), "socat"))
 	return st

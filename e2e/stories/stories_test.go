@@ -53,6 +53,7 @@ var serial = []story{
 	{"the hub restarts unnoticed", hubRestartsUnnoticed},
 	{"an import that is deleted while the hub is unreachable keeps its connections", importDeletedWhileHubIsUnreachable},
 	{"DNS restarts unnoticed", dnsRestartsUnnoticed},
+	{"a Corefile that forwards to an address of the past is named and repaired", staleForwardIsRepaired},
 	{"the endpoints of a silent member are withheld", silentMemberIsWithheld},
 	{"a member joins and leaves", aMemberJoinsThenLeaves},
 }

@@ -53,6 +53,14 @@ func GrantedTo(
 	return clusters[:bounded], len(clusters) - bounded
 }
 
+// NoMembers returns the clusters that are no members. Properties have all members.
+func NoMembers(clusters []clusterset.ClusterID, properties Properties) []clusterset.ClusterID {
+	return slices.DeleteFunc(slices.Clone(clusters), func(id clusterset.ClusterID) bool {
+		_, isMember := properties[id]
+		return isMember
+	})
+}
+
 // Selecting returns the names of the grants that select an export, as Rule of a Verdict has them, sorted.
 func Selecting(export string, grants []policyv1alpha1.ServiceExportGrant) []string {
 	var result []string
@@ -65,11 +73,12 @@ func Selecting(export string, grants []policyv1alpha1.ServiceExportGrant) []stri
 	return result
 }
 
-// NamespacesByProperty returns the namespaces whose grants select clusters by their properties.
-func NamespacesByProperty(grants []policyv1alpha1.ServiceExportGrant) sets.Set[string] {
+// NamespacesByCluster returns the namespaces whose grants name clusters, or select them by their properties: what these grants do depends on
+// the members.
+func NamespacesByCluster(grants []policyv1alpha1.ServiceExportGrant) sets.Set[string] {
 	result := sets.New[string]()
 	for i := range grants {
-		if slices.ContainsFunc(grants[i].Spec.To, func(p policyv1alpha1.Peer) bool { return p.PropertySelector != nil }) {
+		if slices.ContainsFunc(grants[i].Spec.To, func(p policyv1alpha1.Peer) bool { return len(p.Clusters) > 0 || p.PropertySelector != nil }) {
 			result.Insert(grants[i].Namespace)
 		}
 	}

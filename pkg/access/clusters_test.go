@@ -134,7 +134,7 @@ func TestSelecting(t *testing.T) {
 }
 
 // spec: A1
-func TestNamespacesByProperty(t *testing.T) {
+func TestNamespacesByCluster(t *testing.T) {
 	t.Parallel()
 	in := func(namespace string, peers ...apiPeer) exportGrant {
 		grant := grantOf("web", policyv1alpha1.ServiceExportGrantSpec{To: peers})
@@ -142,6 +142,8 @@ func TestNamespacesByProperty(t *testing.T) {
 		return grant
 	}
 	east := apiPeer{Clusters: []policyv1alpha1.ClusterID{"east"}}
-	got := NamespacesByProperty([]exportGrant{in("shop", east, inRegion("eu")), in("test", east), in("blog", inRegion("us")), in("shop", east)})
-	check.Equal(t, "namespaces", []string{"blog", "shop"}, sets.List(got))
+	got := NamespacesByCluster([]exportGrant{in("shop", east, inRegion("eu")), in("test", east), in("blog", inRegion("us")), in("all", apiPeer{}), in("shop", east)})
+	check.Equal(t, "namespaces", []string{"blog", "shop", "test"}, sets.List(got))
+	members := NoMembers([]clusterset.ClusterID{"a", "yy", "zz"}, Properties{"a": {}, "b": {}})
+	check.Equal(t, "clusters that are no members", []clusterset.ClusterID{"yy", "zz"}, members)
 }

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -69,7 +70,12 @@ type Writer struct {
 func ToMember(c client.Client, live client.Reader) Writer {
 	return Writer{
 		client: client.WithFieldOwner(c, clusterset.FieldManager), live: live, lastWrites: newWriteCache(),
-		manages: func(object client.Object) bool { return clusterset.ManagerOf(object) == clusterset.ManagedBy },
+		manages: func(object client.Object) bool {
+			if export, ok := object.(*mcsv1beta1.ServiceExport); ok {
+				return clusterset.IsAutomatic(export)
+			}
+			return clusterset.ManagerOf(object) == clusterset.ManagedBy
+		},
 		lostLabel: func(object client.Object) bool {
 			_, isExport := object.(*mcsv1beta1.ServiceExport) // a user who removes its label has taken it over (P3)
 			return !isExport && clusterset.HasLostLabel(object)
@@ -97,29 +103,30 @@ func Do[T client.Object](ctx context.Context, w Writer, changes []plan.Change[T]
 		object, err := do(ctx, w, change)
 		switch {
 		case errors.Is(err, ErrStale):
-			outdated = cmp.Or(outdated, fmt.Errorf("%s %T %s: %w", change.Verb, object, client.ObjectKeyFromObject(object), err))
+			outdated = cmp.Or(outdated, fmt.Errorf("%s %s %s: %w", change.Verb, clusterset.KindOf(object), client.ObjectKeyFromObject(object), err))
 		case err != nil:
-			failures = append(failures, fmt.Errorf("%s %T %s: %w", change.Verb, object, client.ObjectKeyFromObject(object), writeError{err}))
+			failures = append(failures, fmt.Errorf("%s %s %s: %w", change.Verb, clusterset.KindOf(object), client.ObjectKeyFromObject(object), WriteError{err, change.Verb, object}))
 		case change.Verb != plan.Delete:
 			written = append(written, object)
 		}
 	}
-	if len(failures) > 0 {
-		return written, errors.Join(failures...)
-	}
-	return written, outdated
+	return written, Join(append(failures, outdated)...)
 }
 
-// Join joins the errors of several calls of Do. The result is ErrStale only if no other error is among them.
+// Join joins the errors of several writes. The result is ErrStale only if no other error is among them.
 func Join(errs ...error) error {
 	var stale error
 	var failures []error
 	for _, err := range errs {
-		if errors.Is(err, ErrStale) {
-			stale = err
-		} else {
+		switch {
+		case errors.Is(err, ErrStale):
+			stale = cmp.Or(stale, err)
+		case err != nil:
 			failures = append(failures, err)
 		}
+	}
+	if len(failures) > 0 && stale != nil {
+		return incomplete{errors.Join(failures...)}
 	}
 	return cmp.Or(errors.Join(failures...), stale)
 }
@@ -141,7 +148,7 @@ func do[T client.Object](ctx context.Context, w Writer, change plan.Change[T]) (
 	if err != nil {
 		return object, err
 	}
-	log.FromContext(ctx).V(1).Info("writing", "verb", change.Verb, "kind", fmt.Sprintf("%T", object), "object", client.ObjectKeyFromObject(object))
+	log.FromContext(ctx).V(1).Info("writing", "verb", change.Verb, "kind", clusterset.KindOf(object), "object", client.ObjectKeyFromObject(object))
 	err = w.send(ctx, change.Verb, object, change.Existing)
 	if w.report != nil {
 		w.report(dryRunWrite(change, object, err))
@@ -245,16 +252,16 @@ func (w Writer) create(ctx context.Context, object client.Object) error {
 	return asStale(w.client.Update(ctx, object))
 }
 
-// isKindMissing reports whether a create failed because the API server does not serve the kind, as after its CRD was deleted. The
-// watch has already reported the deletion of all objects, so no further event triggers a retry. (If the namespace is missing, the
-// error contains its name.)
+// isKindMissing reports whether a write failed because the API server does not serve the kind in this version, with this scope or with this
+// subresource, as after its CRD was deleted or replaced. No watch event triggers a retry then: a list shows objects that have not changed
+// meanwhile, which enqueues nothing. (If an object or its namespace is missing, the API server names it.)
 func isKindMissing(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
 		return false
 	}
 	details := status.Status().Details
-	return details == nil || details.Name == ""
+	return details == nil || details.Name == "" || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 func nameTaken(existing client.Object) error {
@@ -271,7 +278,7 @@ func sameImport(a, b client.Object) bool {
 func (w Writer) delete(ctx context.Context, object client.Object) error {
 	uid, version := object.GetUID(), object.GetResourceVersion()
 	err := w.client.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version})
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) && !isKindMissing(err) {
 		return nil
 	}
 	return asStale(err)
@@ -279,6 +286,9 @@ func (w Writer) delete(ctx context.Context, object client.Object) error {
 
 // asStale returns ErrStale for errors which show that the plan was stale, and any other error unchanged.
 func asStale(err error) error {
+	if isKindMissing(err) {
+		return err
+	}
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return fmt.Errorf("%w: %w", ErrStale, err)
 	}

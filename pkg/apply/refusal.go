@@ -6,12 +6,14 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Bounds of the text of an API server's error.
@@ -47,12 +49,18 @@ func Reason(err error) string {
 	return shortened(fmt.Sprintf("%s %q is invalid: %s", kind, status.Details.Name, text), maxReason)
 }
 
-// writeError is the error of a failed write. Its text is that of Reason, because it may become the message of a condition.
-type writeError struct{ error }
-
-func (r writeError) Error() string { return Reason(r.error) }
-
-func (r writeError) Unwrap() error { return r.error }
+// Cause returns Reason without the name of the object, which is the same for all objects that are refused for one reason, such as a quota.
+func Cause(err error) string {
+	reason := Reason(err)
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) || answer.Status().Details == nil {
+		return reason
+	}
+	d := answer.Status().Details
+	forbidden := fmt.Sprintf("%s %q is forbidden: ", schema.GroupResource{Group: d.Group, Resource: d.Kind}, d.Name)
+	invalid := fmt.Sprintf("%s %q is invalid: ", schema.GroupKind{Group: d.Group, Kind: d.Kind}, d.Name)
+	return strings.TrimPrefix(strings.TrimPrefix(reason, forbidden), invalid)
+}
 
 // invalidFields returns the invalid fields and the reasons, sorted; nil if the API server names no fields.
 func invalidFields(status metav1.Status) []string {
@@ -78,30 +86,109 @@ func shortened(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
 }
 
-// IsFinal reports whether the schema of the kind refuses the object, or the object is too large. Every retry fails until the object
-// changes. Errors of admission policies name no field and are not final, because they depend on more than the object.
+// refusal is why an API server has refused a write. It is the only place that decides whether a write can succeed later.
+type refusal int
+
+const (
+	// notRefused: there was no answer, or it was none about the object, such as a timeout, a conflict, or an internal error.
+	notRefused refusal = iota
+	// unmanaged: see ErrUnmanaged.
+	unmanaged
+	// byContent: the schema of the kind refuses the content of the object, or it is too large.
+	byContent
+	// byCluster: the state of the cluster does not allow the write now: a quota, a right, an admission policy or webhook, an allocator, the
+	// stored object, or a CRD that is missing or replaced.
+	byCluster
+)
+
+// classify returns why an API server has refused one write.
+func classify(err error) refusal {
+	var answer apierrors.APIStatus
+	switch {
+	case errors.Is(err, ErrUnmanaged):
+		return unmanaged
+	case !errors.As(err, &answer):
+		return notRefused
+	case apierrors.IsRequestEntityTooLargeError(err):
+		return byContent
+	case apierrors.IsInvalid(err):
+		if isAboutContent(answer.Status()) {
+			return byContent
+		}
+		return byCluster
+	case apierrors.IsForbidden(err) || isKindMissing(err):
+		return byCluster
+	}
+	return notRefused
+}
+
+// isOfSchema reports whether an answer names the invalid fields, and begins as that of apierrors.NewInvalid. Answers of admission policies
+// name no field, and those of webhooks begin with the name of the webhook.
+func isOfSchema(status metav1.Status) bool {
+	if len(invalidFields(status)) == 0 {
+		return false
+	}
+	kind := schema.GroupKind{Group: status.Details.Group, Kind: status.Details.Kind}
+	return strings.HasPrefix(status.Message, fmt.Sprintf("%s %q is invalid", kind, status.Details.Name))
+}
+
+// isAboutContent reports whether an Invalid error (422) is the fault of the object alone. Other causes depend on what else is stored, or on a
+// part of the API server that fails: while it starts, it refuses Services because it cannot allocate an address ("failed to allocate IP:
+// connection refused").
+func isAboutContent(status metav1.Status) bool {
+	return isOfSchema(status) && len(contentCauses(status)) == len(status.Details.Causes)
+}
+
+// contentCauses returns the causes that are about the content of the object.
+func contentCauses(status metav1.Status) []metav1.StatusCause {
+	return slices.DeleteFunc(slices.Clone(status.Details.Causes), func(c metav1.StatusCause) bool {
+		return !slices.Contains(contentTypes, c.Type) || status.Details.Kind == "Service" && allocatedField.MatchString(c.Field) || storedField.MatchString(c.Field)
+	})
+}
+
+// contentTypes are the types of causes that the content of an object can have. Others are for example an internal error, or a reference to
+// an object that does not exist.
+var contentTypes = []metav1.CauseType{
+	metav1.CauseTypeFieldValueInvalid, metav1.CauseTypeFieldValueRequired, metav1.CauseTypeFieldValueNotSupported, metav1.CauseTypeTypeInvalid,
+	metav1.CauseTypeTooLong, metav1.CauseTypeTooMany, metav1.CauseTypeFieldValueDuplicate, metav1.CauseTypeForbidden,
+	metav1.CauseType(field.ErrorTypeTooFew), metav1.CauseType(field.ErrorTypeTooShort),
+}
+
+var (
+	// allocatedField are the fields of a Service whose values the API server allocates from a range that all Services share.
+	allocatedField = regexp.MustCompile(`^spec[.](clusterIPs?|healthCheckNodePort|ports.*[.]nodePort)\b`)
+	// storedField are fields that the API server compares with the stored object.
+	storedField = regexp.MustCompile(`^metadata[.](resourceVersion|uid|deletionTimestamp|finalizers)\b`)
+)
+
+// IsFinal reports whether the content of each object is refused, so that every retry fails until the object changes.
 func IsFinal(err error) bool {
-	return every(err, func(e error) bool {
-		var answer apierrors.APIStatus
-		return isInvalid(e) && errors.As(e, &answer) && (!apierrors.IsInvalid(e) || len(invalidFields(answer.Status())) > 0)
-	})
+	return every(err, func(e error) bool { return classify(e) == byContent })
 }
 
-func isInvalid(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
-}
-
-// IsRefused reports whether each failed write was refused because of a schema, a policy, a quota, a permission or an unmanaged object.
-// An early retry gives the same result.
+// IsRefused reports whether each failed write was refused: because of the content of the object, the state of the cluster, or an unmanaged
+// object. An early retry gives the same result.
 func IsRefused(err error) bool {
-	return every(err, func(e error) bool {
-		return isInvalid(e) || apierrors.IsForbidden(e) || errors.Is(e, ErrUnmanaged)
-	})
+	return every(err, func(e error) bool { return classify(e) != notRefused })
 }
 
 // IsUnmanaged reports whether all failures are ErrUnmanaged.
 func IsUnmanaged(err error) bool {
-	return every(err, func(e error) bool { return errors.Is(e, ErrUnmanaged) })
+	return every(err, func(e error) bool { return classify(e) == unmanaged })
+}
+
+// RefusedFields returns the fields whose content an API server has refused, sorted.
+func RefusedFields(err error) []string {
+	var answer apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &answer) || !isOfSchema(answer.Status()) {
+		return nil
+	}
+	var fields []string
+	for _, cause := range contentCauses(answer.Status()) {
+		fields = append(fields, cause.Field)
+	}
+	slices.Sort(fields)
+	return slices.Compact(fields)
 }
 
 // every reports whether is returns true for each of the joined errors; false if err is nil.

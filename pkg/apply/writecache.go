@@ -5,10 +5,13 @@ package apply
 
 import (
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
 // maxWrites is the size of a writeCache. The watch returns a write within milliseconds, so only the latest writes are needed. A
@@ -57,6 +60,31 @@ func (m writeCache) missingFrom(object client.Object, version string) write {
 		return last
 	}
 	return write{}
+}
+
+// isReverted reports whether the cached version of an object is the work of another writer, after the last write of this agent to the object.
+// version is empty if the cache does not have the object, which may also be because the cache is stale.
+func (m writeCache) isReverted(object client.Object, version string) bool {
+	found, ok := m.cache.Get(identityOf(object))
+	if !ok {
+		return false
+	}
+	last := found.(write)
+	if version == "" {
+		return last.outcome == outcomeWritten
+	}
+	return older(last.version, version)
+}
+
+// Reverts reports whether changes undo what another writer has done since the last write of this agent to the same objects.
+func Reverts[T client.Object](w Writer, changes []plan.Change[T]) bool {
+	return slices.ContainsFunc(changes, func(change plan.Change[T]) bool {
+		version := ""
+		if change.Verb != plan.Create {
+			version = change.Existing.GetResourceVersion()
+		}
+		return w.lastWrites.isReverted(change.Object, version)
+	})
 }
 
 // older reports whether a version is older than another. An empty version is older than any. Versions of one kind can be compared

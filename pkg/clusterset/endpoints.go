@@ -21,9 +21,13 @@ type Slice struct {
 	AddressType discoveryv1.AddressType
 	Ports       []EndpointPort
 	Endpoints   []Endpoint
+	// Local is set for the slices of the local Service in the cluster's own import.
+	Local bool
 	// Listen are the listening ports of the gateways by the numbers of the Service ports that they lead to; nil if the endpoints are not
 	// gateways (G2).
 	Listen map[int32]int32
+	// Available is the number of available endpoints of the source if the slice lists more gateways than that; otherwise 0.
+	Available int
 	// Trigger is the time of the change that caused this version of the slice, in its source cluster; zero if unknown. It is used
 	// for metrics only: slices that differ only in it are equal.
 	Trigger time.Time

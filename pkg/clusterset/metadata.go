@@ -11,6 +11,7 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
 // ManagedBy is the value of the managed-by label of Tombolo's objects. Objects without it are never deleted, and updated only if
@@ -38,6 +39,12 @@ const (
 	// LabelHostname, and the label for the source cluster (G9).
 	LabelVirtualIPOf = "tombolo-mcs.io/virtual-ip-of"
 	LabelHostname    = "tombolo-mcs.io/hostname"
+	// AnnotationAvailable is an annotation of these slices if they list more gateways than their source has available endpoints: how many it
+	// has. An alias with endpoints of its own lists no more gateways.
+	AnnotationAvailable = "tombolo-mcs.io/available-endpoints"
+	// AnnotationLocal is an annotation of mirrored slices with this cluster's own endpoints, if none of these has a node, which only own
+	// endpoints have.
+	AnnotationLocal = "tombolo-mcs.io/local-endpoints"
 	// AnnotationGatewayPorts is an annotation of these slices: the listening ports of the gateways, as FormatListen returns them.
 	AnnotationGatewayPorts = "tombolo-mcs.io/gateway-ports"
 )
@@ -104,6 +111,24 @@ func HasLostLabel(object metav1.Object) bool {
 	return ManagerOf(object) == "" && slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == FieldManager && e.Subresource == ""
 	})
+}
+
+// IsAutomatic reports whether a ServiceExport is one that the agent has created by a label, and may delete (P3): it has our managed-by
+// label, and no other field manager has written it, other than its status. A ServiceExport that a user has applied, edited or labelled
+// is the user's.
+func IsAutomatic(export *mcsv1beta1.ServiceExport) bool {
+	return IsManaged(export.Labels) && OtherWriter(export) == ""
+}
+
+// OtherWriter returns the first field manager, other than the agent, that has written an object, other than its status; empty if there is
+// none.
+func OtherWriter(object metav1.Object) string {
+	for _, e := range object.GetManagedFields() {
+		if e.Manager != FieldManager && e.Subresource == "" {
+			return e.Manager
+		}
+	}
+	return ""
 }
 
 // reservedDomains are the label and annotation domains of Kubernetes and Tombolo. No cluster may allow them, because Kubernetes and

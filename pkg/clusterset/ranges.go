@@ -21,25 +21,45 @@ type AddressRanges struct {
 	Denied []netip.Prefix
 }
 
+// OwnRanges are the ranges of a cluster: of its pods and nodes, as its Member says, and of its Services. Pods is nil if the Member is not
+// known.
+type OwnRanges struct{ Pods, Nodes, Services []netip.Prefix }
+
 // Check returns nil if an address is in canonical form, of the given family, a global unicast address, and in the ranges; otherwise
 // an error with the reason.
 func (r AddressRanges) Check(address string, family discoveryv1.AddressType) error {
-	ip, err := netip.ParseAddr(address)
+	ip, err := ParseUnicast(address)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%q is no IP address", address)
-	case ip.String() != address || ip.Zone() != "" || ip.Is4In6():
-		return fmt.Errorf("%q is not in canonical form", address)
+		return err
 	case FamilyOf(ip) != corev1.IPFamily(family):
 		return fmt.Errorf("%s is no %s address", address, family)
-	case !ip.IsGlobalUnicast():
-		return fmt.Errorf("%s is loopback, link-local, multicast, broadcast or unspecified", address)
-	case contains(r.Denied, ip):
+	case InAny(r.Denied, ip):
 		return fmt.Errorf("%s is in a range of the importing cluster's own", address)
-	case !contains(r.Allowed, ip):
+	case !InAny(r.Allowed, ip):
 		return fmt.Errorf("%s is outside the cluster's pod and node CIDRs", address)
 	}
 	return nil
+}
+
+// cloudMetadata is an address at which nodes of a cloud get their credentials. Those of IPv4 are link-local.
+var cloudMetadata = netip.MustParseAddr("fd00:ec2::254")
+
+// ParseUnicast returns an IP address that a backend can have, or an error if it is not in canonical form, not a global unicast address, or
+// that of a metadata service.
+func ParseUnicast(address string) (netip.Addr, error) {
+	ip, err := netip.ParseAddr(address)
+	switch {
+	case err != nil:
+		return ip, fmt.Errorf("%q is no IP address", address)
+	case ip.String() != address || ip.Zone() != "" || ip.Is4In6():
+		return ip, fmt.Errorf("%q is not in canonical form", address)
+	case !ip.IsGlobalUnicast():
+		return ip, fmt.Errorf("%s is loopback, link-local, multicast, broadcast or unspecified", address)
+	case ip == cloudMetadata:
+		return ip, fmt.Errorf("%s is the address of a metadata service", address)
+	}
+	return ip, nil
 }
 
 // FamilyOf returns the IP family of an address.
@@ -105,7 +125,17 @@ func ParsePrefixes(cidrs []string) ([]netip.Prefix, error) {
 	return prefixes, nil
 }
 
-func contains(prefixes []netip.Prefix, ip netip.Addr) bool {
+// CIDRs returns prefixes as texts.
+func CIDRs(prefixes []netip.Prefix) []string {
+	var result []string
+	for _, prefix := range prefixes {
+		result = append(result, prefix.String())
+	}
+	return result
+}
+
+// InAny reports whether an address is in one of the prefixes.
+func InAny(prefixes []netip.Prefix, ip netip.Addr) bool {
 	for _, prefix := range prefixes {
 		if prefix.Contains(ip) {
 			return true

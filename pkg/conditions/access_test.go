@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
-	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
@@ -24,25 +23,39 @@ func TestAccessConditions(t *testing.T) {
 		got, want metav1.Condition
 	}{
 		"a grant": {
-			conditions.GrantAccepted(nil),
+			conditions.GrantAccepted(conditions.Missing{}),
 			conditionOf("Accepted", "True", "Accepted", "The grant is valid."),
 		},
 		"a grant of exports that do not exist": {
-			conditions.GrantAccepted([]policyv1alpha1.ObjectName{"api", "web"}),
+			conditions.GrantAccepted(conditions.Missing{Exports: []string{"web", "api"}}),
 			conditionOf("Accepted", "True", "ExportsNotFound",
 				"The grant is valid. This namespace has no ServiceExport with the name api, web; the grant applies when there is one."),
 		},
+		"a grant to clusters that are no members": {
+			conditions.GrantAccepted(conditions.Missing{Clusters: []string{"zz", "yy"}, Properties: []string{"region=eu"}}),
+			conditionOf("Accepted", "True", "ClustersNotFound", "The grant is valid. No member has the cluster ID yy, zz; the rule matches no client of such a cluster until it is a member. "+
+				"No other member has the properties region=eu in its Member on the hub."),
+		},
+		"a grant before the hub was read": {
+			conditions.GrantAccepted(conditions.Missing{Unread: true}),
+			conditionOf("Accepted", "True", "Accepted", "The grant is valid. It is not known yet whether its clusters are members, because the hub has not been read."),
+		},
+		"a policy with missing names": {
+			conditions.PolicyAccepted("Deny", nil, conditions.Missing{Namespaces: []string{"shpo"}, NoNamespace: true, Services: []string{"wbe"}}),
+			conditionOf("Accepted", "True", "NamespacesNotFound", "The policy is valid. This cluster has no namespace shpo. No namespace of this cluster has the labels of spec.namespaceSelector. "+
+				"In the selected namespaces, this cluster has no such service with the name wbe."),
+		},
 		"a policy": {
-			conditions.PolicyAccepted("Deny", nil),
+			conditions.PolicyAccepted("Deny", nil, conditions.Missing{}),
 			conditionOf("Accepted", "True", "Accepted", "The policy is valid."),
 		},
 		"an invalid policy that denies": {
-			conditions.PolicyAccepted("Deny", invalid),
+			conditions.PolicyAccepted("Deny", invalid, conditions.Missing{}),
 			conditionOf("Accepted", "False", "InvalidSelector",
 				"ClusterServiceAccessPolicy p: spec.namespaceSelector: no: correct the selector. Until then, the policy denies its peers the services of all namespaces."),
 		},
 		"an invalid policy that accepts": {
-			conditions.PolicyAccepted("Accept", invalid),
+			conditions.PolicyAccepted("Accept", invalid, conditions.Missing{}),
 			conditionOf("Accepted", "False", "InvalidSelector",
 				"ClusterServiceAccessPolicy p: spec.namespaceSelector: no: correct the selector. Until then, the policy has no effect."),
 		},

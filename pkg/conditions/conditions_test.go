@@ -52,6 +52,7 @@ func TestExported(t *testing.T) {
 	ready := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return conditionOf("Ready", status, reason, message)
 	}
+	lost := time.Date(2026, time.March, 1, 12, 0, 0, 999, time.UTC)
 	const hint = ". If these addresses are right, the hub's administrator adds their range to this cluster's Member."
 	cases := map[string]struct {
 		rejection   *export.Rejection
@@ -62,9 +63,20 @@ func TestExported(t *testing.T) {
 			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true},
 			want:        ready("True", "Exported", "The service is exported to the clusterset."),
 		},
+		"reserved labels": {
+			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true, Reserved: []string{"app.kubernetes.io/name", "app.kubernetes.io/part-of"}},
+			want: ready("True", "Exported", "The service is exported to the clusterset. Left out: reserved labels and annotations, on which other "+
+				"clusters could act: app.kubernetes.io/name; app.kubernetes.io/part-of. Use keys of a domain of your own."),
+		},
 		"granted to one": {
 			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true, GrantedTo: []clusterset.ClusterID{"east"}},
 			want:        ready("True", "Exported", "The service is exported to cluster east."),
+		},
+		"granted to clusters that are no members": {
+			publication: conditions.Publication{
+				Hub: conditions.HubSynced, Published: true, GrantedTo: []clusterset.ClusterID{"east", "yy", "zz"}, NoMembers: []clusterset.ClusterID{"yy", "zz"},
+			},
+			want: ready("True", "Exported", "The service is exported to clusters east, yy, zz. Not a member: yy, zz. See the ServiceExportGrants of the namespace."),
 		},
 		"granted to none": {
 			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true, GrantedTo: []clusterset.ClusterID{}},
@@ -101,7 +113,23 @@ func TestExported(t *testing.T) {
 		},
 		"the hub is not reached": {
 			publication: conditions.Publication{Hub: conditions.HubUnknown, Published: true},
-			want:        ready("Unknown", "Pending", "The hub has not been reached yet; the export goes out when it is."),
+			want:        ready("Unknown", "Pending", "The hub does not answer at present. The export is published when it does."),
+		},
+		"the hub has not been reached since the start": {
+			publication: conditions.Publication{Hub: conditions.HubUnknown, Unreached: lost},
+			want:        ready("Unknown", "Pending", "The hub has not been reached since 2026-03-01 12:00:00Z. The export is published when it is."),
+		},
+		"made while the hub is down": {
+			publication: conditions.Publication{Hub: conditions.HubSynced, Unreached: lost, Unanswered: true},
+			want:        ready("False", "Pending", "The hub has not been reached since 2026-03-01 12:00:00Z. The export is published when it is."),
+		},
+		"the hub does not answer": {
+			publication: conditions.Publication{Hub: conditions.HubSynced, Unanswered: true},
+			want:        ready("False", "Pending", "The hub does not answer at present. The export is published when it does."),
+		},
+		"published before the hub is down": {
+			publication: conditions.Publication{Hub: conditions.HubSynced, Unreached: lost, Unanswered: true, Published: true},
+			want:        ready("True", "Exported", "The service is exported to the clusterset."),
 		},
 		"on its way": {
 			publication: conditions.Publication{Hub: conditions.HubSynced},
@@ -114,6 +142,11 @@ func TestExported(t *testing.T) {
 		"three are, sorted": {
 			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true, LeftOut: []string{"c", "a", "b"}},
 			want:        ready("True", "Exported", "The service is exported to the clusterset. Left out: a; b; c"+hint),
+		},
+		"some are no pods, and another is outside": {
+			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true, LeftOut: []string{"10.9.0.1 is outside"}, NotPods: []string{"b", "a"}},
+			want: ready("True", "Exported", "The service is exported to the clusterset. Left out: 10.9.0.1 is outside"+hint+" Left out: a; b. "+
+				"An export leads only to pods of its cluster: to their addresses, or to the ports that pods of its namespace in the host network declare."),
 		},
 		"some slices are too many": {
 			publication: conditions.Publication{Hub: conditions.HubSynced, Published: true, Surplus: "1 of 2 slices"},
@@ -306,12 +339,44 @@ func TestImportConditions(t *testing.T) {
 					`it is gone. If one of them is gone for good, run "kubectl clusterset leave --from hub --cluster-id ID" with its ID.`),
 		},
 		"something in the way": {
-			conditions.ImportPending("Service derived-1 is not ours."),
-			conditionOf("Ready", "False", "Pending", "Service derived-1 is not ours."),
+			conditions.ImportPending([]conditions.Refusal{{Parts: []string{"Service shop/derived-1"}, Reason: "it is not ours: rename it"}}),
+			conditionOf("Ready", "False", "Pending", "Service shop/derived-1 cannot be written: it is not ours: rename it."),
+		},
+		"a quota is used up": {
+			conditions.ImportPending([]conditions.Refusal{
+				{Parts: []string{"hostname web-0 of cluster b", "hostname web-1 of cluster b"}, Reason: "exceeded quota: q, limited: services=5", Next: "raise the quota"},
+			}),
+			conditionOf("Ready", "False", "Pending",
+				"Hostname web-0 of cluster b, hostname web-1 of cluster b cannot be written: exceeded quota: q, limited: services=5; raise the quota."),
 		},
 	}
 	for name, tc := range cases {
 		check.Equal(t, name, tc.want, tc.got)
+	}
+}
+
+// TestOutdatedConditions: which version of an export other clusters use if it is not ready.
+//
+// spec: C2, E3
+func TestOutdatedConditions(t *testing.T) {
+	t.Parallel()
+	check.Equal(t, "refused", conditionOf("Outdated", "True", "UpdateRefused",
+		"Other clusters use the version of the export that the hub stores. See condition Ready for why it refuses the current one."),
+		conditions.Outdated(conditions.ReasonUpdateRefused))
+	check.Equal(t, "lost", conditionOf("Outdated", "True", "RecordLost",
+		"The hub no longer stores the export. Other clusters keep what they have imported of it until it is published again or deleted."),
+		conditions.Outdated(conditions.ReasonRecordLost))
+	for name, test := range map[string]struct {
+		said []metav1.Condition
+		want bool
+	}{
+		"nothing":  {},
+		"ready":    {[]metav1.Condition{conditionOf("Ready", "True", "Exported", "")}, true},
+		"pending":  {[]metav1.Condition{conditionOf("Ready", "False", "Pending", "")}, false},
+		"refused":  {[]metav1.Condition{conditionOf("Ready", "False", "Failed", "")}, false},
+		"outdated": {[]metav1.Condition{conditionOf("Ready", "False", "Failed", ""), conditionOf("Outdated", "True", "UpdateRefused", "")}, true},
+	} {
+		check.Equal(t, name, test.want, conditions.WasStored(test.said))
 	}
 }
 
@@ -349,13 +414,18 @@ func TestSet(t *testing.T) {
 		},
 		"others stay where they are": {
 			existing: []metav1.Condition{
-				condition("Theirs", "True", "x", 1, then), condition("Valid", "True", "a", 6, then), condition("Also theirs", "Unknown", "y", 2, then),
+				condition("example.com/Theirs", "True", "x", 1, then), condition("Valid", "True", "a", 6, then), condition("example.com/AlsoTheirs", "Unknown", "y", 2, then),
 			},
 			desired: []metav1.Condition{newCondition("Ready", "True", "r"), newCondition("Valid", "True", "a")},
 			want: []metav1.Condition{
-				condition("Theirs", "True", "x", 1, then), condition("Valid", "True", "a", 7, then), condition("Also theirs", "Unknown", "y", 2, then),
+				condition("example.com/Theirs", "True", "x", 1, then), condition("Valid", "True", "a", 7, then), condition("example.com/AlsoTheirs", "Unknown", "y", 2, then),
 				condition("Ready", "True", "r", 7, now),
 			},
+		},
+		"those of another version of the agent are removed": {
+			existing: []metav1.Condition{condition("OfTomorrow", "False", "x", 1, then), condition("Valid", "True", "a", 7, then), condition("Outdated", "True", "y", 7, then)},
+			desired:  []metav1.Condition{newCondition("Valid", "True", "a"), newCondition("New", "True", "n")},
+			want:     []metav1.Condition{condition("Valid", "True", "a", 7, then), condition("Outdated", "True", "y", 7, then), condition("New", "True", "n", 7, now)},
 		},
 		"nothing to say": {
 			existing: []metav1.Condition{condition("Valid", "True", "a", 6, then)},
@@ -419,7 +489,7 @@ func TestFullLists(t *testing.T) {
 	const all = "c0, c1, c2, c3, c4, c5, c6, c7, c8, c9"
 	for name, of := range map[string]func([]clusterset.ClusterID) metav1.Condition{
 		"left out": func(ids []clusterset.ClusterID) metav1.Condition {
-			return conditions.Alias(conditions.Aliased{Unusable: ids})
+			return conditions.Alias(conditions.Aliased{ByGateway: ids})
 		},
 		"awaited confirmation": conditions.DeletionPending,
 	} {

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -28,16 +30,25 @@ type Publication struct {
 	Hub HubState
 	// Published is set if the hub stores the current version of the export.
 	Published bool
+	// Unreached is the time since which the hub is not reached; zero if it is. Unanswered is set if the hub has not answered the last attempt to
+	// store the export.
+	Unreached  time.Time
+	Unanswered bool
 	// Failure is the reason why the hub refused the export, and NotAllowed why this cluster's Member does not allow it; empty if not.
 	Failure, NotAllowed string
 	// GrantedTo are the other clusters to which the service is exported, sorted; nil if it is exported to all. GrantSurplus is the number of
 	// those that the record cannot name (A1).
 	GrantedTo    []clusterset.ClusterID
 	GrantSurplus int
-	// LeftOut are the addresses that are not published, with the reasons. At most three are named.
-	LeftOut []string
+	// NoMembers are those of GrantedTo that are no members, sorted.
+	NoMembers []clusterset.ClusterID
+	// LeftOut are the addresses that the Member does not allow, and NotPods those to which no export may lead (W5), with the reasons. At most
+	// three of each are named.
+	LeftOut, NotPods []string
 	// Surplus describes the slices that exceed the limits of a service; empty if there are none.
 	Surplus string
+	// Reserved are the keys of exported labels and annotations that are left out because they are reserved. At most three are named.
+	Reserved []string
 	// HostNames are the EndpointSlices that have host names instead of addresses. At most three are named.
 	HostNames []string
 }
@@ -72,6 +83,32 @@ func IsRefused(ready metav1.Condition) bool {
 		(ready.Reason == string(mcsv1beta1.ServiceExportReasonFailed) || ready.Reason == string(ReasonNotAllowed))
 }
 
+// TypeOutdated is the type of a condition of an export that is not Ready while other clusters use an older version of it. The condition is
+// absent if they use none, or the current one.
+const TypeOutdated = "Outdated"
+
+// The reasons of TypeOutdated.
+const (
+	// ReasonUpdateRefused: the hub stores an older version, and refuses the current one.
+	ReasonUpdateRefused = "UpdateRefused"
+	// ReasonRecordLost: the hub has lost what it stored. Other clusters keep what they have imported (E3).
+	ReasonRecordLost = "RecordLost"
+)
+
+// WasStored reports whether the conditions of an export say that the hub has stored a version of it.
+func WasStored(conditions []metav1.Condition) bool {
+	return meta.IsStatusConditionTrue(conditions, string(mcsv1beta1.ServiceExportConditionReady)) || meta.IsStatusConditionTrue(conditions, TypeOutdated)
+}
+
+// Outdated returns the export's condition Outdated.
+func Outdated(reason string) metav1.Condition {
+	text := "Other clusters use the version of the export that the hub stores. See condition Ready for why it refuses the current one."
+	if reason == ReasonRecordLost {
+		text = "The hub no longer stores the export. Other clusters keep what they have imported of it until it is published again or deleted."
+	}
+	return condition(TypeOutdated, metav1.ConditionTrue, reason, text)
+}
+
 // Exported returns the export's condition Ready (spec C2): whether the hub stores the export.
 func Exported(rejection *export.Rejection, p Publication) metav1.Condition {
 	ready := mcsv1beta1.ServiceExportConditionReady
@@ -85,14 +122,29 @@ func Exported(rejection *export.Rejection, p Publication) metav1.Condition {
 		return condition(ready, metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonFailed,
 			"The hub refuses the export: "+p.Failure)
 	case p.Hub == HubUnknown:
-		return condition(ready, metav1.ConditionUnknown, mcsv1beta1.ServiceExportReasonPending,
-			"The hub has not been reached yet; the export goes out when it is.")
+		return condition(ready, metav1.ConditionUnknown, mcsv1beta1.ServiceExportReasonPending, notReached(p.Unreached))
+	case !p.Published && (p.Unanswered || !p.Unreached.IsZero()):
+		return condition(ready, metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonPending, notReached(p.Unreached))
 	case !p.Published:
 		return condition(ready, metav1.ConditionFalse, mcsv1beta1.ServiceExportReasonPending,
 			"The export is on its way to the hub.")
 	}
 	return condition(ready, metav1.ConditionTrue, mcsv1beta1.ServiceExportReasonExported,
-		"The service is exported to "+GrantedTo(p.GrantedTo)+"."+grantSurplus(p.GrantSurplus)+leftOut(p.LeftOut)+surplus(p.Surplus)+hostNames(p.HostNames))
+		"The service is exported to "+GrantedTo(p.GrantedTo)+"."+NoMembers(p.NoMembers)+grantSurplus(p.GrantSurplus)+leftOut(p.LeftOut)+notPods(p.NotPods)+surplus(p.Surplus)+hostNames(p.HostNames)+reserved(p.Reserved))
+}
+
+// IsPending reports whether a condition Ready says that the hub does not store the export yet.
+func IsPending(ready metav1.Condition) bool {
+	return ready.Status != metav1.ConditionTrue && !IsRefused(ready)
+}
+
+// notReached returns the message of an export that waits for the hub, which is not reached since a time; zero if that is not known. The time is
+// that of the agent's cluster, and the same for the whole outage.
+func notReached(since time.Time) string {
+	if since.IsZero() {
+		return "The hub does not answer at present. The export is published when it does."
+	}
+	return fmt.Sprintf("The hub has not been reached since %s. The export is published when it is.", since.UTC().Format("2006-01-02 15:04:05Z"))
 }
 
 // GrantedTo says to which other clusters a service is exported: all if clusters is nil. At most ten are named (A1).
@@ -109,6 +161,15 @@ func GrantedTo(clusters []clusterset.ClusterID) string {
 		return fmt.Sprintf("clusters %s and %d more", join(clusters[:named]), n-named)
 	}
 	return "clusters " + join(clusters)
+}
+
+// NoMembers returns the sentence about clusters to which a service is exported and that are no members, after a space; empty if there are none.
+// At most ten are named.
+func NoMembers(clusters []clusterset.ClusterID) string {
+	if len(clusters) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Not a member: %s. See the ServiceExportGrants of the namespace.", strings.Join(firstTen(clusters), ", "))
 }
 
 func join(clusters []clusterset.ClusterID) string {
@@ -144,12 +205,28 @@ func leftOut(reasons []string) string {
 	return " Left out: " + firstFew(reasons) + ". If these addresses are right, the hub's administrator adds their range to this cluster's Member."
 }
 
+// notPods returns the sentence about addresses to which no export may lead.
+func notPods(reasons []string) string {
+	if len(reasons) == 0 {
+		return ""
+	}
+	return " Left out: " + firstFew(reasons) + ". An export leads only to pods of its cluster: to their addresses, or to the ports that pods of its namespace in the host network declare."
+}
+
 // hostNames returns the sentence about slices that have no addresses.
 func hostNames(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
 	return " Left out: EndpointSlices of host names (address type FQDN): " + firstFew(names) + ". Give IP addresses instead, which can be exported."
+}
+
+// reserved returns the sentence about labels and annotations that are never exported.
+func reserved(keys []string) string {
+	if len(keys) == 0 {
+		return ""
+	}
+	return " Left out: reserved labels and annotations, on which other clusters could act: " + firstFew(keys) + ". Use keys of a domain of your own."
 }
 
 // firstFew returns the first three of a list, sorted, and the number of the others.

@@ -71,9 +71,10 @@ func SourceUnusable(obstacles []error) metav1.Condition {
 
 // ImportReady returns the condition of an import whose derived Service, slices and addresses exist (spec C6). settings are left out
 // because the local API server does not support them (spec D6), and labels and annotations of domains because this cluster does not
-// allow them.
-func ImportReady(settings []clusterset.Setting, domains []string) metav1.Condition {
-	sentences := slices.DeleteFunc([]string{"The service is imported.", SettingsLeftOut(settings), MetadataLeftOut(domains)}, func(s string) bool { return s == "" })
+// allow them. remarks are further sentences; empty ones are left out.
+func ImportReady(settings []clusterset.Setting, domains []string, remarks ...string) metav1.Condition {
+	sentences := append([]string{"The service is imported.", SettingsLeftOut(settings), MetadataLeftOut(domains)}, remarks...)
+	sentences = slices.DeleteFunc(sentences, func(s string) bool { return s == "" })
 	return condition(mcsv1beta1.ServiceImportConditionReady, metav1.ConditionTrue, mcsv1beta1.ServiceImportReasonReady, strings.Join(sentences, " "))
 }
 
@@ -114,7 +115,22 @@ func FamilyNotSupported(exported, own []corev1.IPFamily) metav1.Condition {
 			"Export it from a cluster with a common family, or make either side dual-stack.", exported, own))
 }
 
-// ImportPending returns the condition of an import that is not complete. obstacle is the reason.
-func ImportPending(obstacle string) metav1.Condition {
-	return condition(mcsv1beta1.ServiceImportConditionReady, metav1.ConditionFalse, mcsv1beta1.ServiceImportReasonPending, obstacle)
+// Refusal are parts of an import that the API server refuses for one reason, such as "hostname web-0 of cluster b".
+type Refusal struct {
+	Parts []string
+	// Reason is the answer of the API server, and Next what to do; empty if the reason says so.
+	Reason, Next string
+}
+
+// ImportPending returns the condition of an import that is not complete, because parts of it are refused.
+func ImportPending(refusals []Refusal) metav1.Condition {
+	var sentences []string
+	for _, r := range refusals {
+		text := strings.Join(firstTen(r.Parts), ", ") + " cannot be written: " + strings.TrimSuffix(r.Reason, ".")
+		if r.Next != "" {
+			text += "; " + r.Next
+		}
+		sentences = append(sentences, strings.ToUpper(text[:1])+text[1:]+".")
+	}
+	return condition(mcsv1beta1.ServiceImportConditionReady, metav1.ConditionFalse, mcsv1beta1.ServiceImportReasonPending, strings.Join(sentences, " "))
 }

@@ -32,9 +32,9 @@ const (
 // maxListed is the number of clusters that a message lists.
 const maxListed = 10
 
-// Preferred returns the condition Preferred of an import (P1). policy describes its policy, and serving are the clusters of each level
-// that serves.
-func Preferred(policy string, choice preference.Choice, serving map[int][]clusterset.ClusterID) metav1.Condition {
+// Preferred returns the condition Preferred of an import (P1). policy describes its policy, serving are the clusters of each level that
+// serves, and unmatched is what its sources name and no member has: that may be why the first source does not serve.
+func Preferred(policy string, choice preference.Choice, serving map[int][]clusterset.ClusterID, unmatched []string) metav1.Condition {
 	result := metav1.Condition{Type: TypePreferred, Status: metav1.ConditionTrue, Reason: ReasonFirstSource}
 	ports := map[int][]string{}
 	for _, port := range slices.SortedFunc(maps.Keys(choice.Ports), preference.ComparePorts) {
@@ -49,7 +49,7 @@ func Preferred(policy string, choice preference.Choice, serving map[int][]cluste
 	}
 	if len(ports) == 0 {
 		result.Status, result.Reason = metav1.ConditionFalse, ReasonNoSource
-		result.Message = fmt.Sprintf("no source of %s has an available endpoint", policy)
+		result.Message = strings.Join(slices.Concat([]string{fmt.Sprintf("no source of %s has an available endpoint", policy)}, unmatched), "; ")
 		return result
 	}
 	var texts []string
@@ -57,6 +57,9 @@ func Preferred(policy string, choice preference.Choice, serving map[int][]cluste
 		texts = append(texts, fmt.Sprintf("source %d serves %s from %s", level+1, strings.Join(ports[level], ", "), listClusters(serving[level])))
 	}
 	result.Message = fmt.Sprintf("%s: %s", policy, strings.Join(texts, "; "))
+	if result.Status == metav1.ConditionFalse && len(unmatched) > 0 {
+		result.Message += "; " + strings.Join(unmatched, "; ")
+	}
 	if len(choice.Waiting) > 0 {
 		result.Message += fmt.Sprintf("; an earlier source is available, and serves when it has been so for %s", preference.ReturnDelay)
 	}

@@ -48,10 +48,34 @@ func TestPreferred(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := Preferred("ServiceImportRoutingPolicy p", preference.Choice{Ports: test.ports, Waiting: test.waiting}, test.serving)
+			c := Preferred("ServiceImportRoutingPolicy p", preference.Choice{Ports: test.ports, Waiting: test.waiting}, test.serving, nil)
 			if diff := cmp.Diff(test.want, fmt.Sprintf("%s/%s: %s", c.Status, c.Reason, c.Message)); diff != "" || c.Type != TypePreferred {
 				t.Errorf("condition %s (-want +got):\n%s", c.Type, diff)
 			}
 		})
+	}
+}
+
+// TestPreferredUnmatched: if the first source does not serve, the message names what its policy names and no member has.
+//
+// spec: P1
+func TestPreferredUnmatched(t *testing.T) {
+	t.Parallel()
+	v4 := preference.Port{Name: "http", Family: "IPv4"}
+	unmatched := []string{"source 1 names clusters that are no members: zz"}
+	serving := map[int][]clusterset.ClusterID{0: {"a"}, 1: {"b"}}
+	for level, want := range map[int]string{
+		-1: "NoSource: no source of p has an available endpoint; source 1 names clusters that are no members: zz",
+		0:  "FirstSource: p: source 1 serves http/IPv4 from a",
+		1:  "Fallback: p: source 2 serves http/IPv4 from b; source 1 names clusters that are no members: zz",
+	} {
+		choice := preference.Choice{Ports: map[preference.Port]preference.Chosen{v4: {Level: level, Availability: preference.Ready}}}
+		if level < 0 {
+			choice.Ports = nil
+		}
+		c := Preferred("p", choice, serving, unmatched)
+		if got := c.Reason + ": " + c.Message; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }

@@ -63,6 +63,40 @@ func RemoveForward(text string) (string, error) {
 	return unmarked, err
 }
 
+// Retarget returns the Corefile with these addresses in a forward of the zone that another user has written, in the place of its own. No other
+// byte changes. It returns an error if there is no such forward, or more than one.
+func Retarget(text, zone string, to ...netip.Addr) (string, error) {
+	if err := checkForward(zone, to); err != nil {
+		return "", err
+	}
+	blocks, err := scan(text)
+	if err != nil {
+		return "", err
+	}
+	r := reader{zone: normalize(zone)}
+	var found []directive
+	for _, b := range longestMatches(blocks, zone) {
+		for _, d := range b.directives {
+			if d.name() == "forward" && len(d.words) > 2 && r.isFor(d.words[1], scopeOf(b)) {
+				found = append(found, d)
+			}
+		}
+	}
+	if len(found) != 1 {
+		return "", fmt.Errorf("corefile: there are %d forwards of %s: write %s into them by hand", len(found), zone, listOf(to))
+	}
+	all, d := lines(text), found[0]
+	line := all[d.line-1]
+	start := strings.Index(line, d.words[2])
+	last := d.words[len(d.words)-1]
+	end := strings.LastIndex(line, last) + len(last)
+	if start < 0 || end < start || !slices.Equal(strings.Fields(line[start:end]), d.words[2:]) {
+		return "", fmt.Errorf("corefile: line %d: write %s into this forward by hand", d.line, listOf(to))
+	}
+	all[d.line-1] = line[:start] + listOf(to) + line[end:]
+	return strings.Join(all, ""), nil
+}
+
 // ForwardBlock returns the server block that AddForward adds to a Corefile which listens on port 53, for administrators who edit it
 // by hand.
 func ForwardBlock(zone string, to ...netip.Addr) (string, error) {
@@ -111,15 +145,20 @@ func forwardLines(zone string, to []netip.Addr, serving []block) []string {
 	if len(keys) == 0 {
 		keys = []string{zone + ":" + dnsPort}
 	}
-	targets := make([]string, 0, len(to))
-	for _, a := range to {
-		targets = append(targets, a.String())
-	}
 	return slices.Concat(
 		[]string{begin(forwardMark), strings.Join(unique(keys), " ") + " {"},
 		unique(binds),
-		[]string{"    errors", "    cache 5", "    forward . " + strings.Join(targets, " "), "}", end(forwardMark)},
+		[]string{"    errors", "    cache 5", "    forward . " + listOf(to), "}", end(forwardMark)},
 	)
+}
+
+// listOf returns addresses as a forward has them.
+func listOf(to []netip.Addr) string {
+	words := make([]string, 0, len(to))
+	for _, a := range to {
+		words = append(words, a.String())
+	}
+	return strings.Join(words, " ")
 }
 
 // unique returns the strings without duplicates, in their order.

@@ -17,6 +17,8 @@ type block struct {
 	// line is the line of the first address. noBraces is set if the block has no braces; then it ends with the text.
 	line     int
 	noBraces bool
+	// snippet is the name of a snippet; empty for a server block. file is the imported file that has the block; empty for the Corefile.
+	snippet, file string
 }
 
 // directive is a plugin or an import in a server block.
@@ -59,20 +61,27 @@ type scanner struct {
 // scan returns the server blocks of a text. Snippets are included as blocks without addresses, imports are not. An error contains
 // the line that CoreDNS cannot parse either.
 func scan(text string) ([]block, error) {
+	blocks, _, err := scanAll(text)
+	return blocks, err
+}
+
+// scanAll returns the server blocks of a text, and what it imports outside of them.
+func scanAll(text string) (blocks []block, imports []string, err error) {
 	s := &scanner{tokens: tokens(text)}
-	var blocks []block
 	for s.more() {
 		if t := s.peek(); t.text == "import" && t.startsLine {
-			s.restOfLine()
+			for _, argument := range s.restOfLine()[1:] {
+				imports = append(imports, argument.text)
+			}
 			continue
 		}
 		b, err := s.block()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		blocks = append(blocks, b)
 	}
-	return blocks, nil
+	return blocks, imports, nil
 }
 
 func (s *scanner) more() bool  { return s.next < len(s.tokens) }
@@ -106,6 +115,9 @@ func (s *scanner) block() (block, error) {
 	}
 	if len(keys) == 0 {
 		return b, fmt.Errorf("corefile: line %d: a %q where the addresses of a server block should be", b.line, s.peek().text)
+	}
+	if name, ok := strings.CutPrefix(keys[0], "("); ok && len(keys) == 1 {
+		b.snippet = strings.TrimSuffix(name, ")")
 	}
 	for _, key := range keys {
 		if a, ok := parseAddress(key); ok {

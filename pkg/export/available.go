@@ -64,24 +64,74 @@ type listening struct {
 // decides.
 func available(port clusterset.Port, sources []clusterset.Slice) []listening {
 	var ready, terminating []listening
-	for _, source := range sources {
-		for _, p := range source.Ports {
-			if p.Name != port.Name || p.Protocol != port.Protocol {
-				continue
-			}
-			for i := range source.Endpoints {
-				switch endpoint := &source.Endpoints[i]; {
-				case endpoint.IsReady():
-					ready = append(ready, listening{endpoint, source.AddressType, p.Port})
-				case endpoint.Serving != clusterset.False && endpoint.Terminating == clusterset.True:
-					terminating = append(terminating, listening{endpoint, source.AddressType, p.Port})
-				}
-			}
-			break // as kube-proxy, the first one of that name
+	for _, found := range distinct(port, sources) {
+		switch endpoint := found.endpoint; {
+		case endpoint.IsReady():
+			ready = append(ready, found)
+		case endpoint.Serving != clusterset.False && endpoint.Terminating == clusterset.True:
+			terminating = append(terminating, found)
 		}
 	}
 	if len(ready) == 0 {
 		return terminating
 	}
 	return ready
+}
+
+// distinct returns the endpoints of a port, in their order, and those with one address and port number as one: Kubernetes may list an
+// endpoint in two slices for a moment, and a new pod may have the address of one that terminates. As in kube-proxy, the one that does not
+// terminate counts; kube-proxy does not define which of several such, here it is a ready one.
+func distinct(port clusterset.Port, sources []clusterset.Slice) []listening {
+	var result []listening
+	at := map[socket]int{}
+	for _, source := range sources {
+		for _, p := range source.Ports {
+			if p.Name != port.Name || p.Protocol != port.Protocol {
+				continue
+			}
+			for i := range source.Endpoints {
+				found := listening{&source.Endpoints[i], source.AddressType, p.Port}
+				socket, known := socketOf(found)
+				before, again := at[socket]
+				switch {
+				case !known || !again:
+					at[socket], result = len(result), append(result, found)
+				case found.rank() > result[before].rank():
+					result[before] = found
+				}
+			}
+			break // as kube-proxy, the first one of that name
+		}
+	}
+	return result
+}
+
+// socket is where an endpoint listens: its first address. text is set if that cannot be parsed.
+type socket struct {
+	address netip.Addr
+	text    string
+	port    int32
+}
+
+// socketOf returns where an endpoint listens, and false if it has no address.
+func socketOf(l listening) (socket, bool) {
+	if len(l.endpoint.Addresses) == 0 {
+		return socket{}, false
+	}
+	first := l.endpoint.Addresses[0]
+	if address, err := netip.ParseAddr(first); err == nil {
+		return socket{address: address.Unmap(), port: l.port}, true
+	}
+	return socket{text: first, port: l.port}, true
+}
+
+// rank orders the endpoints of one socket: the highest counts.
+func (l listening) rank() int {
+	switch {
+	case l.endpoint.Terminating == clusterset.True:
+		return 0
+	case !l.endpoint.IsReady():
+		return 1
+	}
+	return 2
 }

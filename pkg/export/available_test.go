@@ -4,6 +4,7 @@
 package export
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,6 +46,57 @@ func TestAvailableAddresses(t *testing.T) {
 				got = append(got, address.String())
 			}
 			check.Equal(t, "addresses", test.want, got)
+		})
+	}
+}
+
+// TestListedTwice: an address that several slices list counts once, in the availability and as a backend. As in kube-proxy, the endpoint
+// that does not terminate counts.
+//
+// spec: W2, G3
+func TestListedTwice(t *testing.T) {
+	t.Parallel()
+	http := clusterset.Port{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}
+	admin := clusterset.Port{Name: "admin", Protocol: corev1.ProtocolTCP, Port: 90}
+	type state struct{ ready, serving, terminating clusterset.Condition }
+	const yes, no = clusterset.True, clusterset.False
+	ready, unready, ends, ended, unset := state{yes, yes, no}, state{no, no, no}, state{no, yes, yes}, state{no, no, yes}, state{}
+	readyToTheEnd := state{yes, yes, yes} // publishNotReadyAddresses
+	on := func(port int32, address string, states ...state) clusterset.Slice {
+		result := clusterset.Slice{AddressType: discoveryv1.AddressTypeIPv4, Ports: []clusterset.EndpointPort{
+			{Name: "http", Protocol: corev1.ProtocolTCP, Port: port}, {Name: "admin", Protocol: corev1.ProtocolTCP, Port: 9090},
+		}}
+		for _, s := range states {
+			result.Endpoints = append(result.Endpoints, clusterset.Endpoint{Addresses: []string{address}, Ready: s.ready, Serving: s.serving, Terminating: s.terminating})
+		}
+		return result
+	}
+	for name, test := range map[string]struct {
+		slices      []clusterset.Slice
+		want        int32
+		terminating bool
+	}{
+		"ready in two slices":             {[]clusterset.Slice{on(8080, "10.1.0.1", ready), on(8080, "10.1.0.1", ready)}, 1, false},
+		"ready twice in one slice":        {[]clusterset.Slice{on(8080, "10.1.0.1", ready, unset)}, 1, false},
+		"ready and terminating":           {[]clusterset.Slice{on(8080, "10.1.0.1", ready), on(8080, "10.1.0.1", ends)}, 1, false},
+		"not ready, and terminating":      {[]clusterset.Slice{on(8080, "10.1.0.1", unready), on(8080, "10.1.0.1", ends)}, 0, false},
+		"not ready, and ready to the end": {[]clusterset.Slice{on(8080, "10.1.0.1", unready), on(8080, "10.1.0.1", readyToTheEnd)}, 0, false},
+		"ready and not ready":             {[]clusterset.Slice{on(8080, "10.1.0.1", ready), on(8080, "10.1.0.1", unready)}, 1, false},
+		"terminating twice":               {[]clusterset.Slice{on(8080, "10.1.0.1", ends), on(8080, "10.1.0.1", ends, ended)}, 1, true},
+		"on two ports":                    {[]clusterset.Slice{on(8080, "10.1.0.1", ready), on(8081, "10.1.0.1", ready)}, 2, false},
+		"in two forms":                    {[]clusterset.Slice{on(8080, "fd00::1", ready), on(8080, "fd00:0::1", ready)}, 1, false},
+		"two addresses":                   {[]clusterset.Slice{on(8080, "10.1.0.1", ready), on(8080, "10.1.0.2", ready)}, 2, false},
+		"two in one slice, again":         {[]clusterset.Slice{on(8080, "10.1.0.1", ready), on(8080, "10.1.0.1", ends), on(8080, "10.1.0.2", ends)}, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for range 2 { // in any order
+				ports := []clusterset.Port{http, admin}
+				check.Equal(t, "available", test.want, Available(ports, test.slices)[http.ID()])
+				check.Equal(t, "terminating", test.terminating, Terminating(ports, test.slices)[http.ID()])
+				check.Equal(t, "backends", int(test.want), len(AvailableAddresses(http, test.slices)))
+				slices.Reverse(test.slices)
+			}
 		})
 	}
 }

@@ -119,6 +119,21 @@ func affinity(spec corev1.ServiceSpec) clusterset.Affinity {
 	return result
 }
 
+// Reserved returns the keys of labels and annotations that a ServiceExport names and that are never exported, because other clusters could
+// act on them, sorted.
+func Reserved(export *mcsv1beta1.ServiceExport) []string {
+	var result []string
+	for _, metadata := range []map[string]string{export.Spec.ExportedLabels, export.Spec.ExportedAnnotations} {
+		for key := range metadata {
+			if clusterset.IsReserved(key) {
+				result = append(result, key)
+			}
+		}
+	}
+	slices.Sort(result)
+	return slices.Compact(result)
+}
+
 // exportedMetadata returns the labels or annotations without reserved keys; nil if there are none.
 func exportedMetadata(metadata map[string]string) map[string]string {
 	result := maps.Clone(metadata)

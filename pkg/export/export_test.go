@@ -296,3 +296,16 @@ func TestSelection(t *testing.T) {
 		})
 	}
 }
+
+// TestReserved: the reserved keys that a ServiceExport names are known, so that its condition can say that they are left out.
+//
+// spec: E7
+func TestReserved(t *testing.T) {
+	t.Parallel()
+	named := &mcsv1beta1.ServiceExport{Spec: mcsv1beta1.ServiceExportSpec{
+		ExportedLabels:      map[string]string{"team": "x", "app.kubernetes.io/name": "web", "tombolo-mcs.io/auto-export": "true"},
+		ExportedAnnotations: map[string]string{"example.com/note": "x", "app.kubernetes.io/name": "web", "K8s.io/x": "y"},
+	}}
+	check.Equal(t, "reserved", []string{"K8s.io/x", "app.kubernetes.io/name", "tombolo-mcs.io/auto-export"}, export.Reserved(named))
+	check.Equal(t, "none", 0, len(export.Reserved(&mcsv1beta1.ServiceExport{})))
+}

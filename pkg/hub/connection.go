@@ -43,6 +43,8 @@ type Connection struct {
 	succeeded  map[kind]bool
 	lastErrors map[kind]error
 	state      Reachability
+	// since is the time of the last change of the state.
+	since time.Time
 }
 
 // Reachability is the state of a Connection.
@@ -71,6 +73,7 @@ func Client(config *rest.Config) (client.WithWatch, error) {
 		mapper.Add(hubv1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ServiceAccount"), meta.RESTScopeNamespace)
+	mapper.Add(definitions.WithKind("CustomResourceDefinition"), meta.RESTScopeRoot)
 	gateways := hubv1alpha1.GroupVersion.WithResource(string(kindGateway)) // the mapper's own plural is "publishedgatewaies"
 	mapper.AddSpecific(hubv1alpha1.GroupVersion.WithKind("PublishedGateway"), gateways, gateways, meta.RESTScopeNamespace)
 	// The mapper is fixed, so that the agent can start if the hub is unreachable or has no CRDs yet.
@@ -81,8 +84,18 @@ func Client(config *rest.Config) (client.WithWatch, error) {
 func NewConnection(store *Store, c client.WithWatch, log logr.Logger, changed func(Reachability)) *Connection {
 	return &Connection{
 		store: store, client: c, log: log, changed: changed,
-		succeeded: map[kind]bool{}, lastErrors: map[kind]error{}, state: Unreachable,
+		succeeded: map[kind]bool{}, lastErrors: map[kind]error{}, state: Unreachable, since: time.Now(),
 	}
+}
+
+// Unreached returns the time since which the hub is not reached; zero if it is.
+func (c *Connection) Unreached() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state == Reachable {
+		return time.Time{}
+	}
+	return c.since
 }
 
 // NeedLeaderElection returns false: a replica that does not lead keeps its store up to date.
@@ -195,7 +208,7 @@ func (c *Connection) recordResult(k kind, err error) (unreachable bool, changed 
 	if state == c.state {
 		return unreachable, ""
 	}
-	c.state = state
+	c.state, c.since = state, time.Now()
 	c.changed(state)
 	if state == Reachable {
 		c.log.Info("connected to the hub")

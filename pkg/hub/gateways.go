@@ -52,6 +52,8 @@ type Gateways struct {
 	Revoked sets.Set[clusterset.ClusterID]
 	// Denied are the ranges to which gateways of other members must not lead: those of the pods and Services of this cluster.
 	Denied []netip.Prefix
+	// OwnRanges are the ranges of this cluster, in which its gateways find backends.
+	OwnRanges clusterset.OwnRanges
 }
 
 // RefusedGateway is a record, and why it is refused.
@@ -67,7 +69,7 @@ func (s *Store) Gateways() Gateways {
 	result := Gateways{
 		Listed: s.gateways.listed, Own: s.gateways.records[s.own].record,
 		Usable: map[clusterset.ClusterID]*hubv1alpha1.PublishedGateway{}, Refused: map[clusterset.ClusterID]RefusedGateway{},
-		Revoked: s.gateways.withdrawn.Clone(), Denied: s.deniedGateways().Denied,
+		Revoked: s.gateways.withdrawn.Clone(), Denied: s.deniedGateways().Denied, OwnRanges: s.ownRanges,
 	}
 	for id := range s.left {
 		result.Revoked.Insert(id)
@@ -141,13 +143,13 @@ func (s *Store) checkGateway(id clusterset.ClusterID) {
 
 // deniedGateways returns the ranges to which gateways of other members must not lead.
 func (s *Store) deniedGateways() clusterset.AddressRanges {
-	return clusterset.AddressRanges{Denied: slices.Concat(s.denied.Denied, s.podRanges)}
+	return clusterset.AddressRanges{Denied: slices.Concat(s.denied.Denied, s.ownRanges.Pods)}
 }
 
-// podRangesOf returns the ranges of a member's pods.
-func podRangesOf(member *hubv1alpha1.Member) []netip.Prefix {
+// prefixesOf returns the ranges of a Member.
+func prefixesOf(cidrs []hubv1alpha1.CIDR) []netip.Prefix {
 	var result []netip.Prefix
-	for _, cidr := range member.Spec.PodCIDRs {
+	for _, cidr := range cidrs {
 		if prefix, err := netip.ParsePrefix(string(cidr)); err == nil { // the hub's admission policies refuse others
 			result = append(result, prefix)
 		}

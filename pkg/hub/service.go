@@ -36,6 +36,8 @@ type Service struct {
 	NotAllowed error
 	// Exporters describe the exporters of Exports. Slices has no slices of those whose addresses this cluster must not use.
 	Exporters map[clusterset.ClusterID]route.Cluster
+	// OwnRanges are the ranges of this cluster.
+	OwnRanges clusterset.OwnRanges
 	// LocalNetwork is the network of this cluster; empty for the default one.
 	LocalNetwork string
 	// Missing are the missing records of the imported service, by cluster.
@@ -46,6 +48,16 @@ type Service struct {
 
 // Synced reports whether all kinds were listed and the local Member exists, at the time of the read. See Store.Synced.
 func (s Service) Synced() bool { return s.Listed && s.LocalMember != nil }
+
+// ForbidsNamespace reports whether the local Member does not allow this cluster to publish services of a namespace. The hub then refuses
+// records of it, and importers do not use those that it stores.
+func (s Service) ForbidsNamespace(namespace string) bool {
+	if s.LocalMember == nil {
+		return false
+	}
+	p, err := record.NewPolicy(s.LocalMember, clusterset.AddressRanges{})
+	return err == nil && !p.Allows(hubv1alpha1.NamespaceName(namespace))
+}
 
 // LocalRanges returns the address ranges of the local Member. They are empty if the Member is not known.
 func (s Service) LocalRanges() clusterset.AddressRanges {
@@ -81,7 +93,7 @@ func (s *Store) Import(key clusterset.ServiceKey, have Imported) Service {
 func (s *Store) service(key clusterset.ServiceKey) Service {
 	all := s.records.of(key)
 	result := Service{
-		Exporters: map[clusterset.ClusterID]route.Cluster{}, LocalNetwork: s.network, LocalMember: s.members[s.own], Local: all.service(s.own),
+		Exporters: map[clusterset.ClusterID]route.Cluster{}, LocalNetwork: s.network, OwnRanges: s.ownRanges, LocalMember: s.members[s.own], Local: all.service(s.own),
 		LocalEndpoints: all.endpointsOf(s.own), NotAllowed: s.notAllowed(key), Listed: s.isListed(),
 	}
 	result.LocalExport = localExport(result.Local, result.LocalMember)

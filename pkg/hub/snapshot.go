@@ -30,11 +30,11 @@ func Read(ctx context.Context, c client.Reader) (*Snapshot, error) {
 	s := &Snapshot{}
 	for _, list := range []client.ObjectList{&s.members, &s.heartbeats, &s.services, &s.endpoints} {
 		if err := c.List(ctx, list); err != nil {
-			return nil, fmt.Errorf("list %T of the hub: %w", list, err)
+			return nil, fmt.Errorf("list %s: %w", clusterset.KindOf(list), err)
 		}
 	}
 	if err := client.IgnoreNotFound(c.List(ctx, &s.gateways)); err != nil { // a hub of an earlier version does not have the kind
-		return nil, fmt.Errorf("list %T of the hub: %w", &s.gateways, err)
+		return nil, fmt.Errorf("list %s: %w", clusterset.KindOf(&s.gateways), err)
 	}
 	return s, nil
 }

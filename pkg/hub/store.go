@@ -5,7 +5,6 @@ package hub
 
 import (
 	"maps"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -32,8 +31,8 @@ type Store struct {
 	properties map[clusterset.ClusterID]map[string]string
 	// network is the network of this cluster, as its Member said when it was last read; empty for the default one.
 	network string
-	// podRanges are the ranges of the pods of this cluster, as its Member said when it was last read.
-	podRanges []netip.Prefix
+	// ownRanges are the ranges of this cluster, as its Member said when it was last read.
+	ownRanges clusterset.OwnRanges
 	// renewals are the versions of the members' last heartbeats. A list does not clear them: it may contain a newer version.
 	renewals map[clusterset.ClusterID]string
 	// listing is the number of lists that were stored.
@@ -71,6 +70,7 @@ func NewStore(own clusterset.ClusterID, denied clusterset.AddressRanges) *Store 
 	return &Store{
 		own:        own,
 		denied:     denied,
+		ownRanges:  clusterset.OwnRanges{Services: denied.Denied},
 		members:    map[clusterset.ClusterID]*hubv1alpha1.Member{},
 		heartbeats: map[clusterset.ClusterID]*hubv1alpha1.Heartbeat{},
 		gateways:   newGatewayTable(),

@@ -156,7 +156,7 @@ func (s *Store) put(object client.Object, id clusterset.ClusterID) []Event {
 		s.members[id] = o
 		s.properties[id] = record.PropertiesOf(o)
 		if id == s.own {
-			s.network, s.podRanges = record.NetworkOf(o), podRangesOf(o)
+			s.network, s.ownRanges.Pods, s.ownRanges.Nodes = record.NetworkOf(o), prefixesOf(o.Spec.PodCIDRs), prefixesOf(o.Spec.NodeCIDRs)
 		}
 		delete(s.left, id)
 		s.checkGateways(id)

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
@@ -19,28 +20,58 @@ import (
 const digestPrefix = "sha256:"
 
 // Condense replaces endpoints by a single one whose address is a digest of them all, and whose conditions are those of the best one, as
-// kube-proxy uses them. This is sufficient to compare them and to choose between slices, and saves memory in caches. Endpoints that are
-// already condensed are returned unchanged.
+// kube-proxy uses them. It has the node of one of the endpoints with these conditions that has a node, a zone if all of them have one, and
+// hints if an endpoint has. This is sufficient to compare them and to choose between slices, and saves memory in caches. Endpoints that are already condensed are returned unchanged.
 func Condense(endpoints []discoveryv1.Endpoint) []discoveryv1.Endpoint {
 	if len(endpoints) == 0 || IsCondensed(endpoints) {
 		return endpoints
 	}
-	return []discoveryv1.Endpoint{{Addresses: []string{digest(endpoints)}, Conditions: bestConditions(endpoints)}}
+	result := discoveryv1.Endpoint{Addresses: []string{digest(endpoints)}}
+	ready, terminating := ofState(endpoints, isReady), ofState(endpoints, isTerminating)
+	switch {
+	case ready.exists:
+		result.NodeName, result.Zone = ready.node, ready.zone
+	case terminating.exists:
+		result.Conditions = discoveryv1.EndpointConditions{Ready: new(false), Serving: new(true), Terminating: new(true)}
+		result.NodeName, result.Zone = terminating.node, terminating.zone
+	default:
+		result.Conditions.Ready = new(false)
+	}
+	for _, endpoint := range endpoints {
+		result.Hints = cmp.Or(result.Hints, endpoint.Hints)
+	}
+	return []discoveryv1.Endpoint{result}
 }
 
-// bestConditions returns no condition if an endpoint is ready, else those of one that still serves while it terminates, or of none.
-func bestConditions(endpoints []discoveryv1.Endpoint) discoveryv1.EndpointConditions {
-	result := discoveryv1.EndpointConditions{Ready: new(false)}
+// state says whether there are endpoints in a state, on which node one of them is, and the zone of the last one if all have one.
+type state struct {
+	exists     bool
+	node, zone *string
+}
+
+func ofState(endpoints []discoveryv1.Endpoint, is func(discoveryv1.EndpointConditions) bool) state {
+	var result state
+	zoneless := false
 	for i := range endpoints {
-		c := endpoints[i].Conditions
-		switch {
-		case clusterset.ConditionOf(c.Ready) != clusterset.False:
-			return discoveryv1.EndpointConditions{}
-		case clusterset.ConditionOf(c.Serving) != clusterset.False && clusterset.ConditionOf(c.Terminating) == clusterset.True:
-			result.Serving, result.Terminating = new(true), new(true)
+		if is(endpoints[i].Conditions) {
+			result.exists = true
+			result.node, result.zone = cmp.Or(result.node, endpoints[i].NodeName), endpoints[i].Zone
+			zoneless = zoneless || endpoints[i].Zone == nil
 		}
 	}
+	if zoneless {
+		result.zone = nil
+	}
 	return result
+}
+
+func isReady(c discoveryv1.EndpointConditions) bool {
+	return clusterset.ConditionOf(c.Ready) != clusterset.False
+}
+
+// isTerminating reports whether an endpoint still serves while it terminates.
+func isTerminating(c discoveryv1.EndpointConditions) bool {
+	return clusterset.ConditionOf(c.Serving) != clusterset.False && clusterset.ConditionOf(c.Terminating) == clusterset.True
 }
 
 // IsCondensed reports whether endpoints are a digest, which must not be written.

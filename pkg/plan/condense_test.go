@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
@@ -116,5 +117,31 @@ func TestCondensedConditions(t *testing.T) {
 		"terminating, before an unready": {[]discoveryv1.Endpoint{terminating, unready}, serves},
 	} {
 		check.Equal(t, name, tc.want, plan.Condense(tc.endpoints)[0].Conditions)
+	}
+}
+
+// TestCondensedNode: condensed endpoints are on a node of this cluster if one of the best is, because traffic policies depend on it.
+//
+// spec: D7, L1
+func TestCondensedNode(t *testing.T) {
+	t.Parallel()
+	on := func(node string, ready, terminating bool) discoveryv1.Endpoint {
+		e := discoveryv1.Endpoint{Addresses: []string{"10.1.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: new(ready || terminating), Terminating: &terminating}}
+		if node != "" {
+			e.NodeName = &node
+		}
+		return e
+	}
+	for name, test := range map[string]struct {
+		endpoints []discoveryv1.Endpoint
+		want      string
+	}{
+		"none has a node":             {[]discoveryv1.Endpoint{on("", true, false)}, ""},
+		"a ready one":                 {[]discoveryv1.Endpoint{on("", true, false), on("n", true, false)}, "n"},
+		"one that is not ready":       {[]discoveryv1.Endpoint{on("", true, false), on("n", false, false)}, ""},
+		"a terminating one of better": {[]discoveryv1.Endpoint{on("n", false, true), on("", true, false)}, ""},
+		"a terminating one":           {[]discoveryv1.Endpoint{on("", false, false), on("n", false, true)}, "n"},
+	} {
+		check.Equal(t, name, test.want, ptr.Deref(plan.Condense(test.endpoints)[0].NodeName, ""))
 	}
 }

@@ -198,7 +198,7 @@ func sameImport(o, overlaid *mcsv1beta1.ServiceImport) bool {
 // overlaySlice keeps all annotations except Tombolo's own.
 func overlaySlice(o, d *discoveryv1.EndpointSlice) {
 	o.Labels, o.Ports, o.Endpoints = maps.Clone(d.Labels), d.Ports, d.Endpoints
-	for _, key := range []string{clusterset.AnnotationWithheldPorts, clusterset.AnnotationGatewayPorts} {
+	for _, key := range []string{clusterset.AnnotationWithheldPorts, clusterset.AnnotationGatewayPorts, clusterset.AnnotationAvailable, clusterset.AnnotationLocal} {
 		value := d.Annotations[key]
 		if value == o.Annotations[key] {
 			continue

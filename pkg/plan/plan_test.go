@@ -601,8 +601,8 @@ func TestSliceAnnotations(t *testing.T) {
 	for name, tc := range map[string]struct{ existing, desired, want map[string]string }{
 		"both change": {
 			map[string]string{clusterset.AnnotationWithheldPorts: "1", clusterset.AnnotationGatewayPorts: "2", theirs: "x"},
-			map[string]string{clusterset.AnnotationWithheldPorts: "3", clusterset.AnnotationGatewayPorts: "4"},
-			map[string]string{clusterset.AnnotationWithheldPorts: "3", clusterset.AnnotationGatewayPorts: "4", theirs: "x"},
+			map[string]string{clusterset.AnnotationWithheldPorts: "3", clusterset.AnnotationGatewayPorts: "4", clusterset.AnnotationLocal: "5"},
+			map[string]string{clusterset.AnnotationWithheldPorts: "3", clusterset.AnnotationGatewayPorts: "4", clusterset.AnnotationLocal: "5", theirs: "x"},
 		},
 		"the first stays, the second goes": {
 			map[string]string{clusterset.AnnotationWithheldPorts: "1", clusterset.AnnotationGatewayPorts: "2", theirs: "x"},

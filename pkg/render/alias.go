@@ -41,14 +41,14 @@ func MatchAliasPorts(alias *corev1.Service, serviceImport *mcsv1beta1.ServiceImp
 			result.Unmatched = append(result.Unmatched, text)
 			continue
 		}
-		result.Names[names[imported[i].Name]] = port.Name
+		result.Names[names[imported[i].Name][0]] = port.Name
 		result.Matched = append(result.Matched, text)
 	}
 	return result
 }
 
 // aliasedNames returns the names of the ports of an import in its mirrored slices, by their names in the import.
-func aliasedNames(serviceImport *mcsv1beta1.ServiceImport) map[string]string {
+func aliasedNames(serviceImport *mcsv1beta1.ServiceImport) map[string][]string {
 	var ports []clusterset.Port
 	for _, port := range serviceImport.Spec.Ports {
 		ports = append(ports, clusterset.Port{Name: port.Name})
@@ -56,38 +56,74 @@ func aliasedNames(serviceImport *mcsv1beta1.ServiceImport) map[string]string {
 	return portNames(serviceImport.Spec.Type, ports)
 }
 
-// AliasSlices returns the EndpointSlices that an alias has for the mirrored slices of its import, sorted by name, and the clusters whose
-// endpoints it cannot use (L1). Their endpoints are those of the mirrored slices, which may be condensed. An alias with the name of its
-// import has its own endpoints already, so own, the local cluster, is left out.
-func AliasSlices(alias *corev1.Service, serviceImport *mcsv1beta1.ServiceImport, own clusterset.ClusterID, mirrored []*discoveryv1.EndpointSlice) (
-	result []*discoveryv1.EndpointSlice, unusable []clusterset.ClusterID,
-) {
+// AliasEndpoints is what an alias has of the mirrored slices of its import.
+type AliasEndpoints struct {
+	// Slices are the EndpointSlices to write, sorted by name. Their endpoints are those of the mirrored slices, which may be condensed.
+	Slices []*discoveryv1.EndpointSlice
+	// Own are the slices of this cluster's endpoints if the alias has the name of its import: the Service has these endpoints already.
+	Own []*discoveryv1.EndpointSlice
+	// ByGateway and OtherFamily are the clusters whose endpoints the alias cannot use, because they are reached through gateways, or have no
+	// addresses in the IP families of the Service. Both are sorted.
+	ByGateway, OtherFamily []clusterset.ClusterID
+	// Unread are the names of the mirrored slices whose endpoints must be known to compute those of the alias, but are condensed.
+	Unread []string
+	// WithoutZone says whose ready endpoints have no zone, although the alias prefers the same zone; empty if its trafficDistribution has an
+	// effect, or it has none.
+	WithoutZone []string
+}
+
+// AliasSlices returns what an alias has of the mirrored slices of its import (L1). own is the local cluster, and pods are the EndpointSlices of
+// the pods that the alias selects.
+func AliasSlices(
+	alias *corev1.Service, serviceImport *mcsv1beta1.ServiceImport, own clusterset.ClusterID, mirrored, pods []*discoveryv1.EndpointSlice,
+) AliasEndpoints {
 	names := MatchAliasPorts(alias, serviceImport).Names
+	var result AliasEndpoints
+	var otherFamily, usable []clusterset.ClusterID
 	for _, slice := range mirrored {
 		source := clusterset.ClusterID(slice.Labels[mcsv1beta1.LabelSourceCluster])
-		ports := aliasSlicePorts(slice.Ports, names)
-		isOwn := alias.Name == serviceImport.Name && source == own
-		hasFamily := slices.Contains(alias.Spec.IPFamilies, corev1.IPFamily(slice.AddressType))
-		serves := len(ports) > 0 || len(alias.Spec.Ports) == 0 && !withholdsAll(slice, serviceImport)
+		desired := aliasSlice(alias, serviceImport, slice, aliasSlicePorts(slice.Ports, names))
+		serves := len(desired.Ports) > 0 || len(alias.Spec.Ports) == 0 && !withholdsAll(slice, serviceImport)
 		switch {
-		case isOwn || !hasFamily || !serves:
+		case !serves:
 			continue
+		case !slices.Contains(alias.Spec.IPFamilies, corev1.IPFamily(slice.AddressType)):
+			otherFamily = append(otherFamily, source)
+			continue
+		case alias.Name == serviceImport.Name && source == own:
+			result.Own = append(result.Own, desired)
 		case !usableByAlias(alias, serviceImport, slice):
-			unusable = append(unusable, source)
+			result.ByGateway = append(result.ByGateway, source)
 			continue
+		default:
+			result.Slices = append(result.Slices, desired)
 		}
-		result = append(result, &discoveryv1.EndpointSlice{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: alias.Namespace, Name: clusterset.AliasSliceName(alias.Name, slice.Name), Labels: aliasLabels(alias, serviceImport, source),
-			},
-			AddressType: slice.AddressType,
-			Ports:       ports,
-			Endpoints:   slice.Endpoints,
-		})
+		usable = append(usable, source)
 	}
-	slices.SortFunc(result, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
-	slices.Sort(unusable)
-	return result, slices.Compact(unusable)
+	slices.SortFunc(result.Slices, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
+	result.adapt(alias, serviceImport, own, mirrored, pods)
+	result.ByGateway = sortedClusters(result.ByGateway)
+	isUsable := func(id clusterset.ClusterID) bool { return slices.Contains(usable, id) }
+	result.OtherFamily = sortedClusters(slices.DeleteFunc(otherFamily, isUsable))
+	return result
+}
+
+func sortedClusters(ids []clusterset.ClusterID) []clusterset.ClusterID {
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+func aliasSlice(
+	alias *corev1.Service, serviceImport *mcsv1beta1.ServiceImport, mirrored *discoveryv1.EndpointSlice, ports []discoveryv1.EndpointPort,
+) *discoveryv1.EndpointSlice {
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: alias.Namespace, Name: clusterset.AliasSliceName(alias.Name, mirrored.Name), Labels: aliasLabels(alias, serviceImport, mirrored),
+		},
+		AddressType: mirrored.AddressType,
+		Ports:       ports,
+		Endpoints:   mirrored.Endpoints,
+	}
 }
 
 // withholdsAll reports whether a mirrored slice serves no port, although its import has ports.
@@ -106,12 +142,12 @@ func usableByAlias(alias *corev1.Service, serviceImport *mcsv1beta1.ServiceImpor
 
 func isHeadless(service *corev1.Service) bool { return service.Spec.ClusterIP == corev1.ClusterIPNone }
 
-func aliasLabels(alias *corev1.Service, serviceImport *mcsv1beta1.ServiceImport, source clusterset.ClusterID) map[string]string {
+func aliasLabels(alias *corev1.Service, serviceImport *mcsv1beta1.ServiceImport, mirrored *discoveryv1.EndpointSlice) map[string]string {
 	labels := map[string]string{
 		discoveryv1.LabelServiceName:  alias.Name,
 		discoveryv1.LabelManagedBy:    clusterset.ManagedBy,
 		clusterset.LabelAliasOf:       serviceImport.Name,
-		mcsv1beta1.LabelSourceCluster: string(source),
+		mcsv1beta1.LabelSourceCluster: mirrored.Labels[mcsv1beta1.LabelSourceCluster],
 	}
 	if isHeadless(alias) {
 		labels[corev1.IsHeadlessService] = ""

@@ -110,34 +110,46 @@ func TestAliasSlices(t *testing.T) {
 		return s
 	}
 	for name, test := range map[string]struct {
-		alias    *corev1.Service
-		kind     mcsv1beta1.ServiceImportType
-		want     map[string]string
-		unusable []clusterset.ClusterID
+		alias                  *corev1.Service
+		kind                   mcsv1beta1.ServiceImportType
+		want                   map[string]string
+		own                    map[string]string
+		byGateway, otherFamily []clusterset.ClusterID
 	}{
-		"all":                             {alias("http/TCP"), mcsv1beta1.ClusterSetIP, only("http"), nil},
-		"another name of the single port": {alias("main/TCP"), mcsv1beta1.ClusterSetIP, only("main"), nil},
-		"no port":                         {alias("dns/UDP"), mcsv1beta1.ClusterSetIP, map[string]string{}, nil},
-		"one family":                      {ofFamily(alias("http/TCP"), corev1.IPv6Protocol), mcsv1beta1.ClusterSetIP, without(only("http"), berlin4, paris, ofGateway), nil},
-		"headless":                        {withoutIP(alias("http/TCP")), mcsv1beta1.ClusterSetIP, without(only("http"), ofGateway), []clusterset.ClusterID{"paris"}},
-		"headless of a headless import":   {withoutIP(alias("http/TCP")), mcsv1beta1.Headless, only("http"), nil},
-		"headless without ports": {withoutIP(alias()), mcsv1beta1.Headless, map[string]string{
+		"all":                             {alias: alias("http/TCP"), kind: mcsv1beta1.ClusterSetIP, want: only("http")},
+		"another name of the single port": {alias: alias("main/TCP"), kind: mcsv1beta1.ClusterSetIP, want: only("main")},
+		"no port":                         {alias: alias("dns/UDP"), kind: mcsv1beta1.ClusterSetIP},
+		"one family": {
+			alias: ofFamily(alias("http/TCP"), corev1.IPv6Protocol), kind: mcsv1beta1.ClusterSetIP, want: without(only("http"), berlin4, paris, ofGateway),
+			otherFamily: []clusterset.ClusterID{"paris"},
+		},
+		"headless": {
+			alias: withoutIP(alias("http/TCP")), kind: mcsv1beta1.ClusterSetIP, want: without(only("http"), ofGateway), byGateway: []clusterset.ClusterID{"paris"},
+		},
+		"headless of a headless import": {alias: withoutIP(alias("http/TCP")), kind: mcsv1beta1.Headless, want: only("http")},
+		"headless without ports": {alias: withoutIP(alias()), kind: mcsv1beta1.Headless, want: map[string]string{
 			berlin4: "IPv4 [10.1.0.1]", berlin6: "IPv6 [fd01::1]", paris: "IPv4 [10.2.0.1]", ofGateway: "IPv4 [10.0.0.9]",
-		}, nil},
-		"of a headless import": {alias("http/TCP"), mcsv1beta1.Headless, without(only("http"), ofGateway), []clusterset.ClusterID{"paris"}},
-		"the name of the import": {called(alias("http/TCP"), "web"), mcsv1beta1.ClusterSetIP, map[string]string{
-			"web.derived-1-paris-1": "IPv4 http [10.2.0.1]", "web.derived-1-paris-2": "IPv4 http [10.0.0.9]",
-		}, nil},
+		}},
+		"of a headless import": {
+			alias: alias("http/TCP"), kind: mcsv1beta1.Headless, want: without(only("http"), ofGateway), byGateway: []clusterset.ClusterID{"paris"},
+		},
+		"the name of the import": {
+			alias: called(alias("http/TCP"), "web"), kind: mcsv1beta1.ClusterSetIP,
+			want: map[string]string{"web.derived-1-paris-1": "IPv4 http [10.2.0.1]", "web.derived-1-paris-2": "IPv4 http [10.0.0.9]"},
+			own:  map[string]string{"web.derived-1-berlin-1": "IPv4 http [10.1.0.1]", "web.derived-1-berlin-2": "IPv6 http [fd01::1]"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, unusable := render.AliasSlices(test.alias, imported(test.kind, "http/TCP"), "berlin", mirrored)
-			check.Equal(t, "slices", test.want, summary(got))
-			check.Equal(t, "clusters whose endpoints are left out", test.unusable, unusable)
+			got := render.AliasSlices(test.alias, imported(test.kind, "http/TCP"), "berlin", mirrored, nil)
+			check.Equal(t, "slices", fmt.Sprint(test.want), fmt.Sprint(summary(got.Slices)))
+			check.Equal(t, "clusters whose endpoints are reached through gateways", test.byGateway, got.ByGateway)
+			check.Equal(t, "clusters whose endpoints have another family", test.otherFamily, got.OtherFamily)
+			check.Equal(t, "own slices", fmt.Sprint(test.own), fmt.Sprint(summary(got.Own)))
 		})
 	}
-	got, _ := render.AliasSlices(withoutIP(alias()), imported(mcsv1beta1.Headless), "berlin", mirrored)
-	check.Equal(t, "number of slices of an import without ports", len(mirrored), len(got))
+	got := render.AliasSlices(withoutIP(alias()), imported(mcsv1beta1.Headless), "berlin", mirrored, nil)
+	check.Equal(t, "number of slices of an import without ports", len(mirrored), len(got.Slices))
 }
 
 // TestAliasSlice: a slice of an alias is neither one of an import nor the configuration of a gateway.
@@ -157,7 +169,7 @@ func TestAliasSlice(t *testing.T) {
 		Ports:       []discoveryv1.EndpointPort{{Name: new("http"), Protocol: new(corev1.ProtocolTCP), Port: new(int32(10000)), AppProtocol: new("h2c")}},
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.9"}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
 	}
-	got, _ := render.AliasSlices(alias("main/TCP"), imported(mcsv1beta1.ClusterSetIP, "http/TCP"), "berlin", []*discoveryv1.EndpointSlice{mirrored})
+	got := render.AliasSlices(alias("main/TCP"), imported(mcsv1beta1.ClusterSetIP, "http/TCP"), "berlin", []*discoveryv1.EndpointSlice{mirrored}, nil)
 	want := []*discoveryv1.EndpointSlice{{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: "all.derived-1-paris-1",
@@ -170,6 +182,6 @@ func TestAliasSlice(t *testing.T) {
 		Ports:       []discoveryv1.EndpointPort{{Name: new("main"), Protocol: new(corev1.ProtocolTCP), Port: new(int32(10000)), AppProtocol: new("h2c")}},
 		Endpoints:   mirrored.Endpoints,
 	}}
-	check.Equal(t, "slices", want, got)
+	check.Equal(t, "slices", want, got.Slices)
 	check.Equal(t, "port of the mirrored slice", "http", *mirrored.Ports[0].Name)
 }

@@ -54,8 +54,10 @@ func Withhold(slice *discoveryv1.EndpointSlice, serving []string) *discoveryv1.E
 // MergedNames returns the merged names of ports, by their names in the mirrored slices.
 func MergedNames(m merge.Merged) map[string]string {
 	result := map[string]string{}
-	for merged, name := range slicePortNames(m) {
-		result[name] = merged
+	for merged, names := range slicePortNames(m) {
+		for _, name := range names {
+			result[name] = merged
+		}
 	}
 	return result
 }
@@ -63,9 +65,9 @@ func MergedNames(m merge.Merged) map[string]string {
 // SliceNames returns the names of merged ports in the mirrored slices.
 func SliceNames(m merge.Merged, merged []string) []string {
 	names := slicePortNames(m)
-	result := make([]string, len(merged))
-	for i, name := range merged {
-		result[i] = names[name]
+	var result []string
+	for _, name := range merged {
+		result = append(result, names[name]...)
 	}
 	return result
 }

@@ -209,3 +209,33 @@ func TestSelector(t *testing.T) {
 	service.Spec.Selector["app"] = "x"
 	check.Equal(t, "label of the export, after a change of the Service", "web", selection.Labels["app"])
 }
+
+// TestOneAddressOfEachFamily: an import has one address of each of its families, in their order, whatever the derived Service has.
+//
+// spec: I5
+func TestOneAddressOfEachFamily(t *testing.T) {
+	t.Parallel()
+	const v4, v6, another = "10.96.0.1", "fd00::1", "10.96.0.2"
+	for name, test := range map[string]struct {
+		families []corev1.IPFamily
+		ips      []string
+		want     []string
+	}{
+		"one":                          {[]corev1.IPFamily{"IPv4"}, []string{v4}, []string{v4}},
+		"two":                          {[]corev1.IPFamily{"IPv6", "IPv4"}, []string{v6, v4}, []string{v6, v4}},
+		"more than families":           {[]corev1.IPFamily{"IPv4"}, []string{v4, v6}, []string{v4}},
+		"more, the other family first": {[]corev1.IPFamily{"IPv4"}, []string{v6, v4}, []string{v4}},
+		"in another order":             {[]corev1.IPFamily{"IPv6", "IPv4"}, []string{v4, v6}, []string{v6, v4}},
+		"twice":                        {[]corev1.IPFamily{"IPv4"}, []string{v4, another}, []string{v4}},
+		"one of two":                   {[]corev1.IPFamily{"IPv4", "IPv6"}, []string{v4}, []string{v4}},
+		"none yet":                     {[]corev1.IPFamily{"IPv4"}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := merge.Merged{Type: mcsv1beta1.ClusterSetIP, IPFamilies: test.families}
+			got := render.ServiceImport(m, render.Site{IPFamilies: test.families, ExistingFamilies: test.families}, test.ips).Spec
+			check.Equal(t, "addresses", test.want, got.IPs)
+			check.Equal(t, "families", test.families, got.IPFamilies)
+		})
+	}
+}

@@ -5,8 +5,11 @@ package render
 
 import (
 	"maps"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	netutils "k8s.io/utils/net"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -38,8 +41,20 @@ func ServiceImport(m merge.Merged, site Site, ips []string) *mcsv1beta1.ServiceI
 	if families := Families(m, site); len(families) > 0 {
 		result.Spec.IPFamilies = families
 	}
-	result.Spec.IPs = ips
+	result.Spec.IPs = oneOfEach(result.Spec.IPFamilies, ips)
 	result.Spec.SessionAffinity, result.Spec.SessionAffinityConfig = affinity(m.Affinity)
+	return result
+}
+
+// oneOfEach returns the first address of each family, in the order of the families (spec I5). The derived Service may have others, for
+// example if a mutating webhook makes it dual-stack.
+func oneOfEach(families []corev1.IPFamily, ips []string) []string {
+	var result []string
+	for _, family := range families {
+		if i := slices.IndexFunc(ips, func(ip string) bool { return netutils.IsIPv6String(ip) == (family == corev1.IPv6Protocol) }); i >= 0 {
+			result = append(result, ips[i])
+		}
+	}
 	return result
 }
 

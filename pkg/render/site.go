@@ -110,17 +110,22 @@ func servicePortNames(ports []clusterset.Port) map[string]string {
 }
 
 // slicePortNames returns the names of the ports in the mirrored slices, by their merged names.
-func slicePortNames(m merge.Merged) map[string]string { return portNames(m.Type, m.Ports) }
+func slicePortNames(m merge.Merged) map[string][]string { return portNames(m.Type, m.Ports) }
 
-// portNames returns the names of an import's ports in the mirrored slices. In slices of headless services, an empty name stays empty:
-// kube-proxy does not use it, and DNS must not serve an SRV name for it.
-func portNames(kind mcsv1beta1.ServiceImportType, ports []clusterset.Port) map[string]string {
-	if kind != mcsv1beta1.Headless {
-		return servicePortNames(ports)
-	}
-	names := make(map[string]string, len(ports))
+// portNames returns the names of an import's ports in the mirrored slices. The first one is that in the derived Service. A port without a name
+// is also in the slices without a name, for programs that look for the name of the port in the ServiceImport, such as implementations of the
+// Gateway API (decision 16). In slices of headless services, an empty name stays empty: kube-proxy does not use it, and DNS must not serve an
+// SRV name for it.
+func portNames(kind mcsv1beta1.ServiceImportType, ports []clusterset.Port) map[string][]string {
+	derived, names := servicePortNames(ports), make(map[string][]string, len(ports))
 	for _, port := range ports {
-		names[port.Name] = port.Name
+		names[port.Name] = []string{derived[port.Name]}
+		switch {
+		case kind == mcsv1beta1.Headless:
+			names[port.Name] = []string{port.Name}
+		case port.Name == "" && derived[port.Name] != "":
+			names[port.Name] = append(names[port.Name], "")
+		}
 	}
 	return names
 }

@@ -6,6 +6,7 @@ package render
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -40,12 +41,27 @@ func Slices(m merge.Merged, site Site, sources []clusterset.Slice) []*discoveryv
 		if isGateway {
 			slice.Labels[clusterset.LabelGateway] = "true"
 			slice.Annotations = map[string]string{clusterset.AnnotationGatewayPorts: clusterset.FormatListen(source.Listen)}
+			if source.Available > 0 {
+				slice.Annotations[clusterset.AnnotationAvailable] = strconv.Itoa(source.Available)
+			}
+		}
+		if source.Local && !hasNode(slice) {
+			slice.Annotations = map[string]string{clusterset.AnnotationLocal: "true"}
 		}
 		result = append(result, slice)
 	}
 	addHints(withoutLeftOut(m, site), result)
 	slices.SortFunc(result, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
 	return result
+}
+
+// IsLocal reports whether a mirrored slice, which may be condensed, has endpoints of the cluster that it is in.
+func IsLocal(slice *discoveryv1.EndpointSlice) bool {
+	return slice.Annotations[clusterset.AnnotationLocal] != "" || hasNode(slice)
+}
+
+func hasNode(slice *discoveryv1.EndpointSlice) bool {
+	return slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return e.NodeName != nil })
 }
 
 // usableSources returns the slices of the exporters in the IP families of the import.
@@ -74,21 +90,23 @@ func sliceLabels(m merge.Merged, site Site, source clusterset.ClusterID) map[str
 	return labels
 }
 
-// slicePorts returns the ports of a source slice with their names in the derived Service. served maps the source's names to merged
-// names, and names maps merged names to those in the derived Service (spec R2).
-func slicePorts(ports []clusterset.EndpointPort, served, names map[string]string) []discoveryv1.EndpointPort {
+// slicePorts returns the ports of a source slice with their names in the mirrored slice. served maps the source's names to merged names, and
+// names maps merged names to those in the mirrored slice (spec R2).
+func slicePorts(ports []clusterset.EndpointPort, served map[string]string, names map[string][]string) []discoveryv1.EndpointPort {
 	result := make([]discoveryv1.EndpointPort, 0, len(ports))
 	for _, port := range ports {
 		merged, ok := served[port.Name]
 		if !ok {
 			continue
 		}
-		result = append(result, discoveryv1.EndpointPort{
-			Name:        new(names[merged]),
-			Protocol:    new(port.Protocol),
-			Port:        number(port.Port),
-			AppProtocol: optional(port.AppProtocol),
-		})
+		for _, name := range names[merged] {
+			result = append(result, discoveryv1.EndpointPort{
+				Name:        new(name),
+				Protocol:    new(port.Protocol),
+				Port:        number(port.Port),
+				AppProtocol: optional(port.AppProtocol),
+			})
+		}
 	}
 	return result
 }
@@ -119,15 +137,7 @@ func addHints(m merge.Merged, mirrored []*discoveryv1.EndpointSlice) {
 	if m.Type == mcsv1beta1.Headless || !prefersZone(m.TrafficDistribution) {
 		return
 	}
-	zoneless := map[discoveryv1.AddressType]bool{}
-	for _, slice := range mirrored {
-		for _, endpoint := range slice.Endpoints {
-			ready := clusterset.ConditionOf(endpoint.Conditions.Ready) != clusterset.False
-			if ready && endpoint.Zone == nil && len(slice.Ports) > 0 { // a slice of gateways that does not serve has no ports
-				zoneless[slice.AddressType] = true
-			}
-		}
-	}
+	zoneless := zonelessFamilies(mirrored)
 	for _, slice := range mirrored {
 		for i, endpoint := range slice.Endpoints {
 			if endpoint.Zone != nil && !zoneless[slice.AddressType] {
@@ -135,6 +145,49 @@ func addHints(m merge.Merged, mirrored []*discoveryv1.EndpointSlice) {
 			}
 		}
 	}
+}
+
+// zonelessFamilies returns the IP families in which a ready endpoint that serves a port has no zone.
+func zonelessFamilies(mirrored []*discoveryv1.EndpointSlice) map[discoveryv1.AddressType]bool {
+	result := map[discoveryv1.AddressType]bool{}
+	for _, slice := range mirrored {
+		if len(slice.Ports) > 0 && hasReadyWithoutZone(slice) { // a slice of gateways that does not serve has no ports
+			result[slice.AddressType] = true
+		}
+	}
+	return result
+}
+
+// WithoutZone returns whose ready endpoints in the mirrored slices have no zone, although the service prefers the same zone, sorted: the IDs
+// of the clusters, and "gateways of this cluster" (spec D6). kept are mirrored slices, which may be condensed.
+func WithoutZone(m merge.Merged, site Site, sources []clusterset.Slice, kept []*discoveryv1.EndpointSlice) []string {
+	m = withoutLeftOut(m, site)
+	if m.Type == mcsv1beta1.Headless || !prefersZone(m.TrafficDistribution) {
+		return nil
+	}
+	return zonelessSources(slices.Concat(Slices(m, site, sources), kept))
+}
+
+// zonelessSources returns whose ready endpoints have no zone, sorted.
+func zonelessSources(mirrored []*discoveryv1.EndpointSlice) []string {
+	var result []string
+	for _, slice := range mirrored {
+		switch {
+		case len(slice.Ports) == 0 || !hasReadyWithoutZone(slice): // a slice of gateways that does not serve has no ports
+		case slice.Labels[clusterset.LabelGateway] != "":
+			result = append(result, "gateways of this cluster")
+		default:
+			result = append(result, slice.Labels[mcsv1beta1.LabelSourceCluster])
+		}
+	}
+	slices.Sort(result)
+	return slices.Compact(result)
+}
+
+func hasReadyWithoutZone(slice *discoveryv1.EndpointSlice) bool {
+	return slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool {
+		return clusterset.ConditionOf(e.Conditions.Ready) != clusterset.False && e.Zone == nil
+	})
 }
 
 // prefersZone reports whether a trafficDistribution prefers endpoints in the same zone. PreferSameNode has no meaning across

@@ -90,10 +90,10 @@ func TestSlices(t *testing.T) {
 			sources: []clusterset.Slice{source("paris", "1", "web", at("10.2.0.1"))},
 			want:    map[string]string{"derived-1-paris-1": "IPv4 http [10.2.0.1]"},
 		},
-		"a port without a name gets that of the derived Service": {
+		"a port without a name has that of the derived Service, and that of the import": {
 			exports: []clusterset.Export{exported("berlin", 1, ports(tcp("", 80)))},
 			sources: []clusterset.Slice{source("berlin", "1", "", at("10.1.0.1"))},
-			want:    map[string]string{"derived-1-berlin-1": "IPv4 unnamed [10.1.0.1]"},
+			want:    map[string]string{"derived-1-berlin-1": "IPv4 unnamed  [10.1.0.1]"},
 		},
 		"a headless port keeps the empty name": {
 			exports: []clusterset.Export{exported("berlin", 1, headless, ports(tcp("", 80))), exported("paris", 2, headless, ports(tcp("web", 80)))},
@@ -316,4 +316,38 @@ func TestSliceNamesNeverCollide(t *testing.T) {
 		}
 	}
 	check.Equal(t, "number of names", 4*8*2, len(names))
+}
+
+// TestIsLocal: a mirrored slice shows whether its endpoints are those of the cluster that it is in, with and without nodes, and without
+// endpoints.
+//
+// spec: D6, E3
+func TestIsLocal(t *testing.T) {
+	t.Parallel()
+	onNode := at("10.1.0.2")
+	onNode.NodeName = "node-1"
+	for name, test := range map[string]struct {
+		slice  clusterset.Slice
+		marked bool
+	}{
+		"endpoints on nodes":      {source("berlin", "1", "http", at("10.1.0.1"), onNode), false},
+		"endpoints without nodes": {source("berlin", "1", "http", at("10.1.0.1")), true},
+		"no endpoints":            {source("berlin", "1", "http"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, local := range []bool{true, false} {
+				test.slice.Local = local
+				if !local {
+					for i := range test.slice.Endpoints {
+						test.slice.Endpoints[i].NodeName = "" // a record has none
+					}
+				}
+				slice := render.Slices(merged(t, exported("berlin", 1)), render.Site{DerivedName: "derived-1", IPFamilies: v4}, []clusterset.Slice{test.slice})[0]
+				check.Equal(t, fmt.Sprintf("local %t: it shows", local), local, render.IsLocal(slice))
+				_, marked := slice.Annotations[clusterset.AnnotationLocal]
+				check.Equal(t, fmt.Sprintf("local %t: it has an annotation", local), local && test.marked, marked)
+			}
+		})
+	}
 }

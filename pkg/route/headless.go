@@ -16,12 +16,12 @@ import (
 )
 
 // HostnameSlices returns the slices of the virtual IP of a hostname, as Slices does for a service with a cluster IP (G9).
-func HostnameSlices(export clusterset.Export, hostname string, families []corev1.IPFamily, gateways []clusterset.Slice, listen map[int32]int32) []clusterset.Slice {
+func HostnameSlices(export clusterset.Export, hostname string, families []corev1.IPFamily, via Via) []clusterset.Slice {
 	export.Available, export.Terminating = clusterset.Availability{}, nil // the hostnames of a record are those of ready endpoints
 	for port := range export.Hostnames[hostname] {
 		export.Available[clusterset.PortID{Protocol: corev1.ProtocolTCP, Port: port}] = clusterset.MaxAvailable
 	}
-	return Slices(export, families, gateways, listen)
+	return Slices(export, families, via)
 }
 
 // VirtualSlices returns a headless export whose path is Gateway as slices whose endpoints are virtual IPs of this cluster: one for each

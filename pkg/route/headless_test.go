@@ -59,7 +59,7 @@ func TestHostnameSlices(t *testing.T) {
 	export.Hostnames = clusterset.Hostnames{"db-0": {80: 8080}}
 	for hostname, want := range map[string]int{"db-0": 2, "db-1": 0, "": 0} {
 		listen := map[int32]int32{80: 10000}
-		got := HostnameSlices(export, hostname, []corev1.IPFamily{corev1.IPv4Protocol}, gatewaysOf("10.1.0.1", "10.1.0.2", "10.1.0.3"), listen)
+		got := HostnameSlices(export, hostname, []corev1.IPFamily{corev1.IPv4Protocol}, Via{Gateways: gatewaysOf("10.1.0.1", "10.1.0.2", "10.1.0.3"), Listen: listen})
 		if len(got) != 1 || len(got[0].Endpoints) != want || len(got[0].Ports) != min(want, 1) || got[0].Listen[80] != 10000 {
 			t.Errorf("slices of %q: %+v, want %d gateways", hostname, got, want)
 		}

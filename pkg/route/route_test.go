@@ -114,12 +114,12 @@ func TestSlices(t *testing.T) {
 	export := exportOf(1, http, admin, dns)
 	export.Available[admin.ID()] = 0
 	listen := map[int32]int32{80: 10000, 9090: 10001}
-	got := Slices(export, []corev1.IPFamily{"IPv4", "IPv6"}, append(gatewaysOf("10.1.0.1"), unready...), listen)
+	got := Slices(export, []corev1.IPFamily{"IPv4", "IPv6"}, Via{Gateways: append(gatewaysOf("10.1.0.1"), unready...), Listen: listen})
 	want := []clusterset.Slice{
 		{
 			Cluster: "berlin", ID: clusterset.SliceID("gateway/IPv4"), AddressType: discoveryv1.AddressTypeIPv4, Listen: listen,
 			Ports:     []clusterset.EndpointPort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 10000}},
-			Endpoints: []clusterset.Endpoint{{Addresses: []string{"10.1.0.1"}, Ready: clusterset.True}},
+			Endpoints: []clusterset.Endpoint{{Addresses: []string{"10.1.0.1"}, Ready: clusterset.True, NodeName: "n", Zone: "z"}},
 		},
 		{
 			Cluster: "berlin", ID: clusterset.SliceID("gateway/IPv6"), AddressType: discoveryv1.AddressTypeIPv6, Listen: listen,
@@ -127,7 +127,7 @@ func TestSlices(t *testing.T) {
 		},
 	}
 	check.Equal(t, "slices", want, got)
-	for _, slice := range Slices(exportOf(2, http), []corev1.IPFamily{"IPv4"}, gatewaysOf("10.1.0.1"), map[int32]int32{}) {
+	for _, slice := range Slices(exportOf(2, http), []corev1.IPFamily{"IPv4"}, Via{Gateways: gatewaysOf("10.1.0.1")}) {
 		if len(slice.Ports)+len(slice.Endpoints) > 0 {
 			t.Errorf("a port without a listening port is served: %+v", slice)
 		}
@@ -151,8 +151,8 @@ func TestTerminatingSource(t *testing.T) {
 		},
 	} {
 		export := exportOf(2, http, admin)
-		export.Terminating, test.want.Addresses = test.terminating, []string{"10.1.0.1"}
-		got := Slices(export, []corev1.IPFamily{"IPv4"}, gatewaysOf("10.1.0.1"), map[int32]int32{80: 10000, 9090: 10001})
+		export.Terminating, test.want.Addresses, test.want.NodeName, test.want.Zone = test.terminating, []string{"10.1.0.1"}, "n", "z"
+		got := Slices(export, []corev1.IPFamily{"IPv4"}, Via{Gateways: gatewaysOf("10.1.0.1"), Listen: map[int32]int32{80: 10000, 9090: 10001}})
 		check.Equal(t, fmt.Sprintf("%s: gateways", name), []clusterset.Endpoint{test.want}, got[0].Endpoints)
 	}
 }
@@ -163,7 +163,7 @@ func TestTerminatingSource(t *testing.T) {
 func TestWeights(t *testing.T) {
 	t.Parallel()
 	for available, want := range []int{0, 1, 2} {
-		got := Slices(exportOf(int32(available), http), []corev1.IPFamily{"IPv4"}, gatewaysOf("10.1.0.1", "10.1.0.2", "10.1.0.3"), map[int32]int32{80: 10000})
+		got := Slices(exportOf(int32(available), http), []corev1.IPFamily{"IPv4"}, Via{Gateways: gatewaysOf("10.1.0.1", "10.1.0.2", "10.1.0.3"), Listen: map[int32]int32{80: 10000}})
 		if n := len(got[0].Endpoints); n != want {
 			t.Errorf("%d available endpoints: %d gateways, want %d", available, n, want)
 		}
@@ -184,7 +184,7 @@ func TestEndpoints(t *testing.T) {
 		n := rapid.IntRange(0, 2).Draw(t, "n")
 		chosen := func(addresses []string) []string {
 			var result []string
-			for _, e := range Endpoints(key, "berlin", discoveryv1.AddressTypeIPv4, gatewaysOf(addresses...), n) {
+			for _, e := range (Via{Gateways: gatewaysOf(addresses...)}).Endpoints(key, "berlin", discoveryv1.AddressTypeIPv4, n) {
 				result = append(result, e.Addresses...)
 			}
 			return result
@@ -212,7 +212,7 @@ func TestEndpointsAreSpread(t *testing.T) {
 	uses := map[string]int{}
 	for i := range 300 {
 		key := clusterset.ServiceKey{Namespace: "shop", Name: fmt.Sprint("web-", i)}
-		for _, e := range Endpoints(key, "berlin", discoveryv1.AddressTypeIPv4, gatewaysOf("10.1.0.1", "10.1.0.2", "10.1.0.3"), 1) {
+		for _, e := range (Via{Gateways: gatewaysOf("10.1.0.1", "10.1.0.2", "10.1.0.3")}).Endpoints(key, "berlin", discoveryv1.AddressTypeIPv4, 1) {
 			uses[e.Addresses[0]]++
 		}
 	}

@@ -205,6 +205,20 @@ func podOf(deployment object) object {
 	return deployment["spec"].(object)["template"].(object)["spec"].(object)
 }
 
+// TestSameRules: both charts decide alike which CRDs they create.
+func TestSameRules(t *testing.T) {
+	t.Parallel()
+	var texts []string
+	for _, dir := range []string{hubChart, memberChart} {
+		text, err := os.ReadFile(filepath.Join(dir, "templates", "_crds.tpl"))
+		must(t, err)
+		texts = append(texts, string(text))
+	}
+	if diff := cmp.Diff(texts[0], texts[1]); diff != "" {
+		t.Errorf("templates/_crds.tpl of the charts differ:\n%s", diff)
+	}
+}
+
 // TestLint: helm lint has no complaint.
 func TestLint(t *testing.T) {
 	t.Parallel()

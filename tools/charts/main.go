@@ -60,22 +60,27 @@ func files() []file {
 		return func(r *resource.Resource) bool { return r.GetKind() == "Deployment" && r.GetName() == name }
 	}
 	const quickstart, production = "overlays/quickstart", "overlays/production"
+	const crd = "CustomResourceDefinition"
 	return []file{
-		{"tombolo-hub/files/hub.yaml", "hub", func(r *resource.Resource) bool { return !isTokenPolicy(r) }},
+		{"tombolo-hub/files/crds.yaml", "hub", kind(crd)},
+		{"tombolo-hub/files/hub.yaml", "hub", func(r *resource.Resource) bool { return !isTokenPolicy(r) && without(crd)(r) }},
 		{"tombolo-hub/files/policy-tokens.yaml", "hub", isTokenPolicy},
+		{"tombolo/files/crds.yaml", "agent", kind(crd)},
+		{"tombolo/files/crds-gateway.yaml", "gateway", kind(crd)},
 		{"tombolo/files/agent.yaml", "agent", func(r *resource.Resource) bool {
-			return r.GetName() != "tombolo-export" && without("Namespace", "Deployment")(r)
+			return r.GetName() != "tombolo-export" && without("Namespace", "Deployment", crd)(r)
 		}},
 		{"tombolo/files/export-rights.yaml", "agent", named("tombolo-export")},
 		{"tombolo/files/deployment-agent.yaml", quickstart, deployment("tombolo-agent")},
 		{"tombolo/files/deployment-agent-production.yaml", production, deployment("tombolo-agent")},
-		{"tombolo/files/dns.yaml", "dns/plugin", without("Deployment")},
+		{"tombolo/files/dns.yaml", "dns/plugin", without("Deployment", "Service")},
+		{"tombolo/files/service-dns.yaml", "dns/plugin", kind("Service")},
 		{"tombolo/files/deployment-dns.yaml", quickstart, deployment("tombolo-dns")},
 		{"tombolo/files/deployment-dns-production.yaml", production, deployment("tombolo-dns")},
 		{"tombolo/files/production.yaml", production, func(r *resource.Resource) bool {
 			return slices.Contains([]string{"PodDisruptionBudget", "NetworkPolicy"}, r.GetKind())
 		}},
-		{"tombolo/files/gateway.yaml", "gateway", without("Deployment", "Service")},
+		{"tombolo/files/gateway.yaml", "gateway", without("Deployment", "Service", crd)},
 		{"tombolo/files/deployment-gateway.yaml", "gateway", kind("Deployment")},
 		{"tombolo/files/service-gateway.yaml", "gateway", kind("Service")},
 		{"tombolo/files/egress-agent.yaml", "egress", named("tombolo-agent-egress")},

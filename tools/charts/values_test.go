@@ -22,9 +22,10 @@ func TestValues(t *testing.T) {
 clusterID: east
 clusterset: eu
 image: {registry: mirror.example:5000/x, tag: v9, pullPolicy: Always, pullSecrets: [{name: pull}]}
-agent: {args: [--deny-namespaces=x], replicas: 3, resources: {limits: {memory: 1Gi}}, podAnnotations: {a: b}, priorityClassName: high}
+agent: {args: [--deny-namespaces=x], replicas: 3, resources: {limits: {memory: 1Gi, cpu: 1}}, podAnnotations: {a: b}, priorityClassName: high}
 aggregateExportRights: false
-dns: {image: "mine/dns:1", replicas: 0, nodeSelector: {disk: ssd}, tolerations: [{key: k}], affinity: {nodeAffinity: {}}}
+dns: {clusterIP: 10.96.0.20, image: "mine/dns:1", replicas: 0, resources: {limits: null, requests: {memory: null}}, nodeSelector: {disk: ssd},
+  tolerations: [{key: k}], affinity: {nodeAffinity: {}}}
 gateway: {enabled: true, service: {type: NodePort, annotations: {c: d}}, args: [--max-streams=5]}
 `)
 	must(t, err)
@@ -44,16 +45,21 @@ gateway: {enabled: true, service: {type: NodePort, annotations: {c: d}}, args: [
 			containerOf(agent)["args"],
 			[]any{"--hub-kubeconfig=/etc/tombolo/hub/kubeconfig", "--hub-secret=tombolo-hub", "--deny-namespaces=x"},
 		},
-		"gateway's args":        {containerOf(gateway)["args"], []any{"--max-streams=5"}},
-		"replicas":              {agent["spec"].(object)["replicas"], 3.0},
-		"no replicas":           {dns["spec"].(object)["replicas"], 0.0},
-		"resources":             {containerOf(agent)["resources"], part{"limits": part{"memory": "1Gi"}}},
+		"gateway's args": {containerOf(gateway)["args"], []any{"--max-streams=5"}},
+		"replicas":       {agent["spec"].(object)["replicas"], 3.0},
+		"no replicas":    {dns["spec"].(object)["replicas"], 0.0},
+		"resources": {
+			containerOf(agent)["resources"],
+			part{"limits": part{"memory": "1Gi", "cpu": 1.0}, "requests": part{"cpu": "50m", "memory": "64Mi"}},
+		},
+		"no limits":             {containerOf(dns)["resources"], part{"requests": part{"cpu": "50m"}}},
 		"annotations":           {agent["spec"].(object)["template"].(object)["metadata"].(object)["annotations"], part{"a": "b"}},
 		"priority class":        {podOf(agent)["priorityClassName"], "high"},
 		"export rights":         {all["ClusterRole <nil>/tombolo-export"]["metadata"].(object)["labels"], part{"app.kubernetes.io/part-of": "tombolo"}},
 		"node selector":         {podOf(dns)["nodeSelector"], part{"disk": "ssd", "kubernetes.io/os": "linux"}},
 		"tolerations":           {podOf(dns)["tolerations"], []any{part{"key": "k"}}},
 		"affinity":              {podOf(dns)["affinity"], part{"nodeAffinity": part{}}},
+		"address of DNS":        {all["Service tombolo-system/tombolo-dns"]["spec"].(object)["clusterIP"], "10.96.0.20"},
 		"type of Service":       {service["spec"].(object)["type"], "NodePort"},
 		"Service's annotations": {service["metadata"].(object)["annotations"], part{"c": "d"}},
 	} {
@@ -82,6 +88,8 @@ func TestRefused(t *testing.T) {
 		"{image: {tag: v1, registry: r/}}":                             "/image/registry",
 		"{image: {tag: v1}, dns: {enabled: false}}":                    "/dns/enabled",
 		"{image: {tag: v1}, dns: {args: [x]}}":                         "/dns/args",
+		"{image: {tag: v1}, dns: {clusterIP: None}}":                   "/dns/clusterIP",
+		"{image: {tag: v1}, agent: {clusterIP: 10.96.0.20}}":           "/agent/clusterIP",
 		"{image: {tag: v1}, agent: {enabled: false}}":                  "/agent/enabled",
 		"{image: {tag: v1}, clusterID: East}":                          "/clusterID",
 		"{image: {tag: v1}, gateway: {service: {type: ExternalName}}}": "/gateway/service/type",

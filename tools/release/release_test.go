@@ -70,6 +70,9 @@ func TestStamp(t *testing.T) {
 		"charts/tombolo/Chart.yaml":     "\nversion: 1.2.3-rc.1\nappVersion: v1.2.3-rc.1\n",
 		"charts/tombolo-hub/Chart.yaml": "\nversion: 1.2.3-rc.1\nappVersion: v1.2.3-rc.1\n",
 		imagesFile:                      "/tombolo-gateway, newTag: v1.2.3-rc.1}\n",
+
+		"manifests/hub/kustomization.yaml":   "tombolo-mcs.io/version: v1.2.3-rc.1\n",
+		"charts/tombolo-hub/files/crds.yaml": "tombolo-mcs.io/version: v1.2.3-rc.1\n",
 	} {
 		if !strings.Contains(after[file], want) {
 			t.Errorf("%s has no %q:\n%s", file, want, after[file])

@@ -26,6 +26,9 @@ type stampOf struct {
 // images.
 func (r release) stamps() []stampOf {
 	all := []stampOf{{imagesFile, regexp.MustCompile(`(?m)(newTag: )[^}\s]+(})$`), r.version}}
+	for _, file := range []string{"manifests/hub/kustomization.yaml", "charts/tombolo-hub/files/crds.yaml"} {
+		all = append(all, stampOf{file, regexp.MustCompile(`(?m)^(\s+tombolo-mcs\.io/version: )\S+()$`), r.version})
+	}
 	for _, c := range charts {
 		all = append(all,
 			stampOf{"charts/" + c + "/Chart.yaml", regexp.MustCompile(`(?m)^(version: )\S+()$`), r.chartVersion()},

@@ -65,6 +65,12 @@ func nameOfImage(reference string) string {
 	return reference[strings.LastIndex(reference, "/")+1:]
 }
 
+// tagOf returns the tag of an image reference, empty if it has none.
+func tagOf(reference string) string {
+	reference, _, _ = strings.Cut(reference, "@")
+	return strings.TrimPrefix(reference[len(repository(reference)):], ":")
+}
+
 // repository returns an image reference without tag and digest.
 func repository(reference string) string {
 	reference, _, _ = strings.Cut(reference, "@")

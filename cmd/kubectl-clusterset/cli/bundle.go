@@ -19,11 +19,13 @@ import (
 
 const aboutBundle = `Collect the data for a bug report into one archive, of the hub and of the clusters whose contexts are read (--contexts,
 --all-contexts): the status and its problems, the merge of services with problems,
-the records of the hub, the exports, imports and derived objects, Tombolo's own Deployments, pods, Events and logs, and all
+the records of the hub, the exports, imports and derived objects, the grants and policies, Tombolo's own Deployments, pods, Events and logs (also those before a restart), and all
 versions.
 
 The command does not read Secrets. It removes annotations, values of environment variables, and anything that resembles a
-credential. The archive does contain names of namespaces and services, and addresses: check it before you share it.`
+credential. The archive does contain names of namespaces and services, and addresses: check it before you share it.
+
+The exit code is 3 if the hub, a cluster or some of the data could not be read: left-out.txt in the archive says what.`
 
 const examplesBundle = `  kubectl clusterset bundle --all-contexts --file clusterset.tar.gz
   tar -tzf clusterset.tar.gz`
@@ -61,9 +63,14 @@ func (b *bundleCommand) run(ctx context.Context, usual *genericclioptions.Config
 	if err != nil {
 		return fmt.Errorf("%w: name another with --file", err)
 	}
-	if err := errors.Join(bundle.Write(ctx, file, found, version), file.Close()); err != nil {
+	noteUnread(b.err, found.Unread)
+	missing, err := bundle.Write(ctx, file, found, version)
+	if err := errors.Join(err, file.Close()); err != nil {
 		return errors.Join(err, os.Remove(b.file))
 	}
+	for _, text := range missing {
+		fmt.Fprintf(b.err, "note: not in the bundle: %s\n", plain(text))
+	}
 	fmt.Fprintf(b.out, "%s holds what can be seen of %d members. Look into it before you hand it on.\n", b.file, len(found.Members))
-	return nil
+	return completeness(len(found.Unread)+len(missing) == 0).verdict(nil)
 }

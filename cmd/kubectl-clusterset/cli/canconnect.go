@@ -26,13 +26,17 @@ The output has a line for each other cluster that exports the service. The rules
 clusters and the ServiceExportGrants of the exporting one. The command reads them in both clusters, whose contexts --contexts
 or --all-contexts names; it connects to nothing.
 
-The exit code is 1 if no exporting cluster allows it.`
+The exit code is 1 if no exporting cluster allows it. It is 3 if that is not known, because a cluster that decides is not read, or if
+the hub or a context could not be read. Without the hub, the command lists the rules of the clusters that were read.`
 
 const examplesCanConnect = `  kubectl clusterset can-connect west/shop/frontend shop/cart --contexts east,west
   kubectl clusterset can-connect west/shop/frontend shop/cart --all-contexts -o yaml`
 
 // errNoAccess is returned if no exporting cluster allows a client. The reasons have been printed.
 var errNoAccess = errors.New("no exporting cluster allows it: see above")
+
+// errAccessUnknown is returned if no exporting cluster is known to allow a client, but the rules of some could not be read.
+var errAccessUnknown = fmt.Errorf("it is not known whether an exporting cluster allows it: see above, and pass the contexts of these clusters (%w)", errIncomplete)
 
 // canConnectCommand is the state of the command can-connect.
 type canConnectCommand struct {
@@ -53,7 +57,7 @@ func newCanConnect(usual *genericclioptions.ConfigFlags, streams genericiooption
 	}
 	c.addFlags(cmd.Flags())
 	addOutput(cmd, &c.output, "json or yaml", formatJSON, formatYAML)
-	cmd.ValidArgsFunction = at(1, completeWith(completer{usual}.keys(&c.hubFlags)))
+	cmd.ValidArgsFunction = at(1, completer{usual}.keys(&c.hubFlags))
 	return cmd
 }
 
@@ -73,12 +77,20 @@ func (c *canConnectCommand) run(ctx context.Context, usual *genericclioptions.Co
 	if err != nil {
 		return err
 	}
+	noteUnread(c.err, found.Unread)
+	if !found.Hub.IsRead() {
+		return c.withoutHub(found.ExplainAccess(ctx, key))
+	}
+	read := completenessOf(found)
 	if found.Hub.Records.Member(from.Cluster) == nil {
 		return usageError{fmt.Errorf("%s: cluster %s is no member of the clusterset", who, from.Cluster)}
 	}
 	result := found.Access(ctx, key, from)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if len(result) == 0 {
-		return fmt.Errorf("no other cluster exports service %s: see kubectl clusterset explain %s", key, key)
+		return read.verdict(fmt.Errorf("no other cluster exports service %s: see kubectl clusterset explain %s", key, key))
 	}
 	if c.output.isData() {
 		if err := printData(c.out, c.output, result); err != nil {
@@ -87,12 +99,35 @@ func (c *canConnectCommand) run(ctx context.Context, usual *genericclioptions.Co
 	} else {
 		printAccess(c.out, result)
 	}
-	if !slices.ContainsFunc(result, func(a survey.Access) bool {
-		return a.Verdict == survey.AccessAllowed || a.Verdict == survey.AccessNotEnforced
-	}) {
-		return errNoAccess
+	return read.verdict(accessError(result))
+}
+
+// accessError returns nil if an exporting cluster allows the access. Otherwise it says whether no cluster does, or whether that is not known.
+func accessError(result []survey.Access) error {
+	is := func(verdicts ...survey.AccessVerdict) bool {
+		return slices.ContainsFunc(result, func(a survey.Access) bool { return slices.Contains(verdicts, a.Verdict) })
 	}
-	return nil
+	switch {
+	case is(survey.AccessAllowed, survey.AccessNotEnforced):
+		return nil
+	case is(survey.AccessUnknown):
+		return errAccessUnknown
+	}
+	return errNoAccess
+}
+
+// withoutHub prints the rules of the clusters that were read: which clusters export the service, and in which networks they are, is not known
+// without the hub.
+func (c *canConnectCommand) withoutHub(rules []survey.ExplainedAccess) error {
+	if c.output.isData() {
+		if err := printData(c.out, c.output, []survey.Access{}); err != nil {
+			return err
+		}
+		return errIncomplete
+	}
+	fmt.Fprintln(c.out, "It is not known without the hub which clusters export it. The clusters that were read have these rules about it:")
+	printRules(c.out, rules)
+	return errIncomplete
 }
 
 // clientOf returns the client that an argument names.

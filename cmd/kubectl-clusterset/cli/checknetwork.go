@@ -31,7 +31,9 @@ The command first compares the ranges of the Members on the hub. Then it asks, u
 cluster of --contexts or --all-contexts, and a second one that sends 64 KiB to all the others of the same network and expects
 them back. This also finds a network whose MTU is smaller than the senders assume, in which connections open and then hang. The
 pods run the agent's image in its namespace, without rights, and are deleted afterwards. Of gateways, it prints what they
-report.`
+report.
+
+The exit code is 1 if a check fails, and 3 if the hub or a cluster could not be read: the rest is checked.`
 
 const examplesCheckNetwork = `  kubectl clusterset check-network --all-contexts
   kubectl clusterset check-network --yes --contexts east,west --hub-context hub --agent-image registry.example.com/tombolo-agent:v1`
@@ -56,8 +58,9 @@ func newCheckNetwork(build Build, usual *genericclioptions.ConfigFlags, streams 
 			if err != nil {
 				return err
 			}
-			err = n.run(cmd.Context(), found)
-			if n.output.isData() && (err == nil || errors.Is(err, errNetwork)) {
+			noteUnread(streams.ErrOut, found.Unread)
+			err = completenessOf(found).verdict(n.run(cmd.Context(), found))
+			if n.output.isData() && (err == nil || errors.Is(err, errNetwork) || errors.Is(err, errIncomplete)) {
 				err = errors.Join(err, printData(streams.Out, n.output, networkChecks{networkChecksType, n.r.checks}))
 			}
 			return err
@@ -85,6 +88,8 @@ type checkNetworkCommand struct {
 	timeout              time.Duration
 	output               format
 	r                    *report
+	// compared counts the connections whose result is known.
+	compared int
 }
 
 func (n *checkNetworkCommand) addFlags(flags *pflag.FlagSet) {
@@ -96,6 +101,10 @@ func (n *checkNetworkCommand) addFlags(flags *pflag.FlagSet) {
 }
 
 func (n *checkNetworkCommand) run(ctx context.Context, found *survey.Clusterset) (err error) {
+	if !found.Hub.IsRead() { // it has the networks and the ranges
+		n.r.failf("the networks and the ranges of the members are not known without the hub: nothing was checked")
+		return errNetwork
+	}
 	n.r.titlef("The ranges that the hub states")
 	n.compareRanges(found.Hub)
 	if len(found.Members) < 2 {
@@ -139,6 +148,9 @@ func (n *checkNetworkCommand) run(ctx context.Context, found *survey.Clusterset)
 	}
 	if err := n.checkGateways(ctx, found); err != nil {
 		return err
+	}
+	if n.compared == 0 {
+		n.r.failf("nothing was checked: no two of these clusters are in one network, and no gateway reports on another one")
 	}
 	if n.r.failed > 0 {
 		return errNetwork
@@ -184,6 +196,7 @@ func (n *checkNetworkCommand) checkGateways(ctx context.Context, found *survey.C
 
 // printGateway prints what the gateways of one cluster report of another.
 func (n *checkNetworkCommand) printGateway(from, to clusterset.ClusterID, reach survey.GatewayReach) {
+	n.compared += reach.Reached + reach.Unreached
 	switch {
 	case !reach.Installed:
 		n.r.notef("%s -> %s: they are in different networks, and %s has no gateways: kubectl clusterset join --gateway installs them", from, to, from)
@@ -239,6 +252,7 @@ func (n *checkNetworkCommand) printResults(from clusterset.ClusterID, listeners 
 	for _, l := range listeners {
 		for _, address := range l.addresses {
 			family := clusterset.FamilyOf(address)
+			n.compared++
 			switch problem, asked := results[net.JoinHostPort(address.String(), networkPort)]; {
 			case !asked:
 				n.r.failf("%s -> %s, %s: nothing is known; run it again", from, l.id, family)

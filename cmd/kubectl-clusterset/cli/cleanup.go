@@ -20,7 +20,6 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/install"
 	"github.com/tombolo-mcs/tombolo/manifests"
-	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -42,9 +41,12 @@ func clusterUID(ctx context.Context, c *cluster) (string, error) {
 func allMemberObjects() ([]*unstructured.Unstructured, error) {
 	objects, err := manifests.Install(manifests.InstallOptions{Parts: manifests.Production, Gateway: true, AutoExport: true})
 	slices.Reverse(objects)
-	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
-		return isDefinition(o) && strings.HasSuffix(o.GetName(), "."+policyv1alpha1.GroupVersion.Group)
-	}), err
+	return slices.DeleteFunc(objects, isRuleDefinition), err
+}
+
+// isRuleDefinition reports whether an object defines a kind of grants or policies.
+func isRuleDefinition(object *unstructured.Unstructured) bool {
+	return isDefinition(object) && strings.HasSuffix(object.GetName(), "."+policyv1alpha1.GroupVersion.Group)
 }
 
 // stopAgent deletes the agent and waits until its pods do not exist, so that it does not create its objects again.
@@ -82,6 +84,9 @@ func (l *leaveCommand) clean(ctx context.Context) error {
 	if err := l.cleanExports(ctx); err != nil {
 		return err
 	}
+	if err := l.cleanRules(ctx); err != nil {
+		return err
+	}
 	if err := l.cleanAliases(ctx); err != nil {
 		return err
 	}
@@ -117,7 +122,7 @@ func (l *leaveCommand) cleanDNS(ctx context.Context) error {
 	edited, err := d.edit(ctx, config.Data[corefileKey])
 	if err != nil {
 		l.r.notef("ConfigMap %s stays as it is (%v): take out by hand what forwards %s", d.key, err, zone)
-		return nil
+		return nil // so do the rights
 	}
 	if edited != config.Data[corefileKey] {
 		config.Data[corefileKey] = edited
@@ -129,7 +134,7 @@ func (l *leaveCommand) cleanDNS(ctx context.Context) error {
 	} else if strings.Contains(edited, zone) {
 		l.r.notef("ConfigMap %s speaks of %s: take out by hand what was added by hand", d.key, zone)
 	}
-	return d.deleteRights(ctx)
+	return d.deleteRights(ctx, edited)
 }
 
 // isOutsideNamespace excludes objects that are deleted with the agent's namespace.
@@ -201,7 +206,7 @@ func (l *leaveCommand) cleanExports(ctx context.Context) error {
 	var changes []plan.Change[*mcsv1beta1.ServiceExport]
 	var managed []*mcsv1beta1.ServiceExport
 	for _, export := range pointers(exports.Items) {
-		if clusterset.IsManaged(export.Labels) {
+		if clusterset.IsAutomatic(export) {
 			managed = append(managed, export)
 		} else if len(export.Status.Conditions) > 0 {
 			bare := export.DeepCopy()
@@ -214,6 +219,42 @@ func (l *leaveCommand) cleanExports(ctx context.Context) error {
 		return err
 	}
 	return clearStatus(ctx, l, kind, changes)
+}
+
+// cleanRules clears the status of grants and policies, because no agent enforces them any more.
+func (l *leaveCommand) cleanRules(ctx context.Context) error {
+	objects, err := manifests.Install(manifests.InstallOptions{Parts: manifests.AgentOnly})
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if !isRuleDefinition(object) {
+			continue
+		}
+		defined, err := toDefinition(object)
+		if err != nil {
+			return err
+		}
+		kind := schema.GroupKind{Group: defined.Spec.Group, Kind: defined.Spec.Names.Kind}
+		rules := &unstructured.UnstructuredList{}
+		rules.SetGroupVersionKind(policyv1alpha1.GroupVersion.WithKind(kind.Kind))
+		if err := l.member.client.List(ctx, rules); err != nil && !isAbsentKind(err) {
+			return fmt.Errorf("list %s: %w", defined.Spec.Names.Kind, err)
+		}
+		var changes []plan.Change[*unstructured.Unstructured]
+		for _, rule := range pointers(rules.Items) {
+			if _, ok := rule.Object["status"]; !ok {
+				continue
+			}
+			bare := rule.DeepCopy()
+			delete(bare.Object, "status")
+			changes = append(changes, plan.Change[*unstructured.Unstructured]{Verb: plan.UpdateStatus, Object: bare, Existing: rule})
+		}
+		if err := clearStatus(ctx, l, kind, changes); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // cleanAliases removes the condition of aliases from the status of Services, because no agent updates it any more.
@@ -248,37 +289,6 @@ func clearStatus[T client.Object](ctx context.Context, l *leaveCommand, kind sch
 func withRetryHint(err error) error {
 	if err != nil {
 		return fmt.Errorf("%w: run this again", err)
-	}
-	return nil
-}
-
-// cleanProperties deletes the ClusterProperties that the agent has created, that of the clusterset, and that of the ID if join created
-// it.
-func (l *leaveCommand) cleanProperties(ctx context.Context) error {
-	ofMember := &aboutv1beta1.ClusterPropertyList{}
-	if err := l.member.client.List(ctx, ofMember, client.MatchingLabels{clusterset.LabelManagedBy: clusterset.ManagedBy}); err != nil && !isAbsentKind(err) {
-		return fmt.Errorf("list ClusterProperties: %w", err)
-	}
-	if err := deleteManaged(ctx, l, aboutv1beta1.GroupVersion.WithKind("ClusterProperty").GroupKind(), pointers(ofMember.Items)); err != nil {
-		return err
-	}
-	for _, name := range []string{aboutv1beta1.ClusterSetProperty, aboutv1beta1.ClusterIDProperty} {
-		existing, err := property(ctx, l.member, name)
-		if err != nil {
-			return err
-		}
-		if existing == nil || name == aboutv1beta1.ClusterIDProperty && existing.Labels[labelPartOf] != partOf {
-			continue
-		}
-		object, err := newProperty(name, existing.Spec.Value)
-		if err != nil {
-			return err
-		}
-		outcome, err := l.member.install.Delete(ctx, object)
-		if err != nil {
-			return err
-		}
-		l.r.deleted(outcome, object, object.GroupVersionKind().GroupKind())
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/install"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -74,6 +75,16 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
+// explained is an error with the text of survey.FailureOf.
+type explained struct {
+	error
+	text string
+}
+
+func (e explained) Error() string { return e.text }
+
+func (e explained) Unwrap() error { return e.error }
+
 // connect returns a cluster whose API server answers. what is its name in messages, flags are the flags that select it.
 func connect(what, flags string, config *rest.Config, o writeFlags) (*cluster, error) {
 	if err := o.check(); err != nil {
@@ -83,17 +94,22 @@ func connect(what, flags string, config *rest.Config, o writeFlags) (*cluster, e
 	config.Timeout = requestTimeout
 	config.QPS, config.Burst = -1, -1 // a user waits, and the API server has its own limits
 	config.UserAgent = "kubectl-clusterset"
+	if !o.isDryRun() {
+		config.Wrap(noted)
+	}
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
 	}
-	d, err := discovery.NewDiscoveryClientForConfig(config)
+	soon := rest.CopyConfig(config)
+	soon.Timeout = identifyTimeout // a request of discovery has no context
+	d, err := discovery.NewDiscoveryClientForConfig(soon)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	info, err := d.ServerVersion()
 	if err != nil {
-		return nil, fmt.Errorf("%s at %s does not answer: %w: check %s", what, config.Host, err, flags)
+		return nil, fmt.Errorf("%s at %s does not answer: %w: check %s", what, config.Host, explained{err, survey.FailureOf(err, "").Message}, flags)
 	}
 	served, err := version.ParseGeneric(info.String())
 	if err != nil {
@@ -114,7 +130,7 @@ type writeFlags struct {
 
 func (o *writeFlags) addFlags(cmd *cobra.Command) {
 	o.dryRunFlags.addFlags(cmd)
-	cmd.Flags().BoolVar(&o.force, "force-conflicts", false, "overwrite changes that others have made to objects of this command")
+	cmd.Flags().BoolVar(&o.force, "force-conflicts", false, "overwrite changes that others have made to objects of this command, and list them; replicas, resources and scheduling stay")
 }
 
 func (o writeFlags) installer(c client.Client) install.Installer {

@@ -34,6 +34,8 @@ type clustersetFlags struct {
 	hubFlags hubFlags
 	contexts []string
 	all      bool
+	// options are those with which the clusterset was found.
+	options survey.FindOptions
 }
 
 func (o *clustersetFlags) addFlags(flags *pflag.FlagSet) {
@@ -44,23 +46,78 @@ func (o *clustersetFlags) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.all, "all-contexts", false, "read all contexts of the kubeconfig")
 }
 
-// find returns the reachable part of the clusterset. It reports on warnings what is left out.
+// find returns the reachable part of the clusterset. It reports on warnings which contexts do not matter and are left out. What should have
+// been read and was not is in Unread: the command must report it.
 func (o *clustersetFlags) find(ctx context.Context, usual *genericclioptions.ConfigFlags, warnings io.Writer) (*survey.Clusterset, error) {
 	options, err := o.findOptions(usual)
 	if err != nil {
 		return nil, usageError{err}
 	}
+	o.options = options
 	found, err := survey.Find(ctx, options)
 	if err != nil {
 		return nil, err
 	}
 	for _, u := range found.Unreached {
-		fmt.Fprintf(warnings, "note: context %s is left out: %v\n", u.Context, u.Err)
+		if !slices.ContainsFunc(found.Unread, func(unread survey.Unread) bool { return unread.Context == u.Context }) {
+			fmt.Fprintf(warnings, "note: context %s is left out: %s\n", u.Context, plain(survey.FailureOf(u.Err, u.Context).Message))
+		}
 	}
 	if note := o.unreadNote(found.NotRead()); note != "" {
 		fmt.Fprintln(warnings, note)
 	}
 	return found, nil
+}
+
+// noteUnread prints what could not be read, and what to do about it.
+func noteUnread(warnings io.Writer, unread []survey.Unread) {
+	for _, u := range unread {
+		noteFailure(warnings, u.String(), u.Next)
+	}
+}
+
+// noteFailure prints that something could not be read, and the next step.
+func noteFailure(warnings io.Writer, message, next string) {
+	fmt.Fprintf(warnings, "note: %s\n", plain(message))
+	if next != "" {
+		fmt.Fprintf(warnings, "      -> %s\n", plain(next))
+	}
+}
+
+// noteObjects prints which objects of the members could not be read, and reports whether there are some.
+func noteObjects(warnings io.Writer, members []survey.MemberObjects) bool {
+	noted := false
+	for _, m := range members {
+		for _, failure := range m.Failures() {
+			noted = true
+			noteFailure(warnings, fmt.Sprintf("not all objects of %s could be read: %s", m.ID, failure.Message), failure.Next)
+		}
+	}
+	return noted
+}
+
+// completeness says whether a command has read what it should.
+type completeness bool
+
+const (
+	complete   completeness = true
+	incomplete completeness = false
+)
+
+// completenessOf returns the completeness of what was found.
+func completenessOf(found *survey.Clusterset) completeness {
+	return completeness(len(found.Unread) == 0)
+}
+
+// verdict returns the error of a command: the error of its result, which may be nil, and errIncomplete if not everything was read.
+func (c completeness) verdict(result error) error {
+	switch {
+	case c == complete:
+		return result
+	case result == nil:
+		return errIncomplete
+	}
+	return fmt.Errorf("%w; %w", result, errIncomplete)
 }
 
 // maxNamedMembers is the number of members that a note names.
@@ -80,7 +137,10 @@ func (o *clustersetFlags) unreadNote(unread []clusterset.ClusterID) string {
 
 // findOptions returns what to read.
 func (o *clustersetFlags) findOptions(usual *genericclioptions.ConfigFlags) (survey.FindOptions, error) {
-	result := survey.FindOptions{Timeout: identifyTimeout}
+	result := survey.FindOptions{Timeout: identifyTimeout, Selection: survey.Named}
+	if o.all {
+		result.Selection = survey.All
+	}
 	known, err := usual.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
 		return result, err
@@ -97,6 +157,9 @@ func (o *clustersetFlags) findOptions(usual *genericclioptions.ConfigFlags) (sur
 		return result, err
 	}
 	for _, name := range names {
+		if known.Contexts[name] == nil {
+			return result, fmt.Errorf("context %q does not exist: pass one of %s", name, strings.Join(slices.Sorted(maps.Keys(known.Contexts)), ", "))
+		}
 		config, err := contextConfig(usual, name)
 		if err != nil {
 			return result, fmt.Errorf("context %q: %w", name, err)
@@ -163,6 +226,9 @@ func serviceKey(usual *genericclioptions.ConfigFlags, text string) (clusterset.S
 	}
 	if given := *usual.Namespace; given != "" && given != namespace {
 		return clusterset.ServiceKey{}, usageError{fmt.Errorf("%s is in namespace %s, and --namespace=%s: leave out one of the two", text, namespace, given)}
+	}
+	if err := checkName(name); err != nil {
+		return clusterset.ServiceKey{}, usageError{err}
 	}
 	return clusterset.ServiceKey{Namespace: namespace, Name: name}, nil
 }

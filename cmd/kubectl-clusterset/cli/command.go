@@ -23,6 +23,9 @@ const (
 	ExitFailed = 1
 	// ExitUsage means that the command line is wrong; no API server was contacted.
 	ExitUsage = 2
+	// ExitIncomplete means that a command that reads has not read everything that it should: what it shows is incomplete, and a result may not
+	// be known. The output names what is missing.
+	ExitIncomplete = 3
 	// ExitDiffFailed is the exit code of diff on an error, as 1 means a difference.
 	ExitDiffFailed = 2
 )
@@ -31,6 +34,9 @@ const (
 type diffError struct{ error }
 
 func (e diffError) Unwrap() error { return e.error }
+
+// errIncomplete is returned if something could not be read. It has been named.
+var errIncomplete = errors.New("not everything could be read: see above")
 
 // usageError is an error in the command line.
 type usageError struct{ error }
@@ -41,25 +47,34 @@ func (e usageError) Unwrap() error { return e.error }
 func Run(ctx context.Context, build Build, args []string, streams genericiooptions.IOStreams) int {
 	command := NewCommand(build, streams) //nolint:contextcheck // cobra passes the context to the commands
 	command.SetArgs(args)
+	ctx, changed := noteChanges(ctx)
 	err := command.ExecuteContext(ctx)
 	if err == nil {
 		return ExitOK
 	}
-	code := ExitFailed
-	if failed := (diffError{}); errors.As(err, &failed) {
-		code = ExitDiffFailed
-	}
-	if ctx.Err() != nil {
-		fmt.Fprintln(streams.ErrOut, "interrupted: run the same command again to finish what it has begun")
+	code := exitCode(err)
+	if ctx.Err() != nil && !errors.Is(err, errIncomplete) {
+		fmt.Fprintln(streams.ErrOut, changed.interrupted())
 		return code
 	}
 	fmt.Fprintln(streams.ErrOut, "error:", err)
-	var usage usageError
-	if errors.As(err, &usage) {
+	if errors.As(err, &usageError{}) {
 		fmt.Fprintln(streams.ErrOut, `see "kubectl clusterset --help"`)
-		return ExitUsage
 	}
 	return code
+}
+
+// exitCode returns the exit code of an error.
+func exitCode(err error) int {
+	switch {
+	case errors.As(err, &usageError{}):
+		return ExitUsage
+	case errors.As(err, &diffError{}):
+		return ExitDiffFailed
+	case errors.Is(err, errIncomplete):
+		return ExitIncomplete
+	}
+	return ExitFailed
 }
 
 const about = `Join Kubernetes clusters into a clusterset and share services between them (Multi-Cluster Services API).
@@ -93,7 +108,7 @@ func NewCommand(build Build, streams genericiooptions.IOStreams) *cobra.Command 
 	root.SetErr(streams.ErrOut)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	usual.AddFlags(root.PersistentFlags())
-	addGroup(root, "Make a clusterset:", newInitHub(usual, streams), newJoin(build, usual, streams), newInvite(usual, streams), newDNS(usual, streams),
+	addGroup(root, "Make a clusterset:", newInitHub(build, usual, streams), newJoin(build, usual, streams), newInvite(usual, streams), newDNS(usual, streams),
 		newUpgrade(build, usual, streams), newLeave(usual, streams))
 	addGroup(root, "Read it:", newStatus(usual, streams), newDashboard(usual, streams), newTrace(usual, streams), newExplain(usual, streams), newCanConnect(usual, streams), newDiff(usual, streams),
 		newGraph(usual, streams), newCheckNetwork(build, usual, streams), newBundle(usual, streams))

@@ -59,6 +59,8 @@ func TestUsageErrors(t *testing.T) {
 		"status":                             "the kubeconfig has no current context: pass --context, --contexts, --all-contexts or --hub-context",
 		"status --all-contexts":              "the kubeconfig has no current context",
 		"status --context ghost":             `context "ghost" does not exist`,
+		"status --contexts nope":             "error: context \"nope\" does not exist: pass one of \n",
+		"explain shop/T11":                   `no Service can have the name "T11": it must consist of`,
 		"status --contexts a --all-contexts": "--context, --contexts and --all-contexts exclude each other",
 		"trace a/b --contexts a --context b": "--context, --contexts and --all-contexts exclude each other",
 		"diff -o table":                      "must be one of json, yaml",
@@ -96,5 +98,40 @@ func TestHelp(t *testing.T) {
 		if out, code := run(t, command); code != cli.ExitOK || !strings.Contains(out, text) {
 			t.Errorf("$ kubectl clusterset %s\n%sexit code %d, want %d with %q", command, out, code, cli.ExitOK, text)
 		}
+	}
+}
+
+// TestServiceArguments: each verb that takes a service takes NAMESPACE/SERVICE, and SERVICE with -n. A verb that has taken its arguments
+// finds no cluster.
+func TestServiceArguments(t *testing.T) {
+	const taken = "ghost"
+	clients := map[string]string{"can-connect": "east/shop/default "}
+	verbs := 0
+	for _, verb := range cli.NewCommand(cli.Build{}, genericiooptions.NewTestIOStreamsDiscard()).Commands() {
+		if !strings.Contains(verb.Use, "SERVICE") {
+			continue
+		}
+		verbs++
+		for service, text := range map[string]string{
+			"shop/web --context ghost":         taken,
+			"web -n shop --context ghost":      taken,
+			"shop/web -n shop --context ghost": taken,
+			"shop/web -n other":                "shop/web is in namespace shop, and --namespace=other: leave out one of the two",
+			"a/b/c":                            `"a/b/c" is no service: pass NAMESPACE/SERVICE`,
+			"shop/":                            `"shop/" is no service: pass NAMESPACE/SERVICE`,
+			"shop/T11":                         `no Service can have the name "T11"`,
+		} {
+			command := verb.Name() + " " + clients[verb.Name()] + service
+			if out, code := run(t, command); code != cli.ExitUsage || !strings.Contains(out, text) {
+				t.Errorf("$ kubectl clusterset %s\n%sexit code %d, want %d with %q", command, out, code, cli.ExitUsage, text)
+			}
+		}
+	}
+	if verbs != 6 {
+		t.Errorf("%d verbs take a service", verbs)
+	}
+	const want = "shop/web is in namespace shop, and bank/cart in bank: run the command once for each namespace"
+	if out, code := run(t, "export shop/web bank/cart"); code != cli.ExitUsage || !strings.Contains(out, want) {
+		t.Errorf("two namespaces: exit code %d\n%s", code, out)
 	}
 }

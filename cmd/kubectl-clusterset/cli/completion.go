@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -24,29 +26,62 @@ import (
 // completionTimeout limits the requests for one completion: a user waits for it at the prompt.
 const completionTimeout = 3 * time.Second
 
-// completer completes arguments and flags with what the clusters of the kubeconfig have. If a cluster does not answer, it completes
-// nothing: a shell has no place for an error.
+// completer completes arguments and flags with what the clusters of the kubeconfig have. If a cluster does not answer, it completes what
+// the others have, and names that cluster in an active help, which a shell shows below the completions. The exit code is 0 then: a shell, and
+// kubectl, ignore the completions of a command that fails.
 type completer struct {
 	usual *genericclioptions.ConfigFlags
 }
 
 type completion = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective)
 
-// completeWith returns a completion of values that are read when the user asks for them.
-func completeWith(values func(context.Context) []string) completion {
+// proposals are values for a completion, and why some could not be read.
+type proposals struct {
+	values  []string
+	failure error
+}
+
+// completeWith returns a completion of values that are read when the user asks for them, from several sources in parallel.
+func completeWith(sources ...func(context.Context) ([]string, error)) completion {
 	return func(cmd *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 		defer cancel()
+		answers := make(chan proposals, len(sources))
+		for _, read := range sources {
+			go func() {
+				values, err := read(ctx)
+				answers <- proposals{values, err}
+			}()
+		}
 		var result []cobra.Completion
-		for _, value := range values(ctx) {
-			if strings.HasPrefix(value, prefix) {
-				result = append(result, value)
+		var failures []string
+		for range sources {
+			answer := proposals{failure: errSlowCompletion}
+			select {
+			case answer = <-answers:
+			case <-ctx.Done(): // discovery does not end with ctx
+			}
+			for _, value := range answer.values {
+				if strings.HasPrefix(value, prefix) {
+					result = append(result, value)
+				}
+			}
+			if answer.failure != nil {
+				failures = append(failures, answer.failure.Error())
 			}
 		}
 		slices.Sort(result)
-		return slices.Compact(result), cobra.ShellCompDirectiveNoFileComp
+		result = slices.Compact(result)
+		slices.Sort(failures)
+		for _, text := range slices.Compact(failures) {
+			result = cobra.AppendActiveHelp(result, "not complete: "+plain(text))
+		}
+		return result, cobra.ShellCompDirectiveNoFileComp
 	}
 }
+
+// errSlowCompletion is the failure of a source that does not answer in time.
+var errSlowCompletion = fmt.Errorf("a cluster has not answered within %s", completionTimeout)
 
 // at returns a completion of the argument at a position, and none elsewhere.
 func at(position int, complete completion) completion {
@@ -59,12 +94,12 @@ func at(position int, complete completion) completion {
 }
 
 // contexts returns the contexts of the kubeconfig.
-func (c completer) contexts(context.Context) []string {
+func (c completer) contexts(context.Context) ([]string, error) {
 	config, err := c.usual.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	return slices.Collect(maps.Keys(config.Contexts))
+	return slices.Collect(maps.Keys(config.Contexts)), nil
 }
 
 // client returns a client of the current context's cluster, or of the hub if a flag of the command names it.
@@ -85,21 +120,32 @@ func (c completer) client(hub *hubFlags) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
+// list lists objects of a cluster that is what. A kind that it does not have has no objects.
+func (c completer) list(ctx context.Context, what string, hub *hubFlags, list client.ObjectList, options ...client.ListOption) error {
+	reader, err := c.client(hub)
+	if err == nil {
+		err = reader.List(ctx, list, options...)
+	}
+	if err == nil || isAbsentKind(err) {
+		return nil
+	}
+	return fmt.Errorf("%s could not be read: %s", what, survey.FailureOf(err, "").Message)
+}
+
 // names returns the names of the objects of a list in the namespace of -n, or of the context.
-func (c completer) names(ctx context.Context, list client.ObjectList, namesOf func() []string) []string {
+func (c completer) names(ctx context.Context, list client.ObjectList, namesOf func() []string) ([]string, error) {
 	namespace, _, err := c.usual.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	reader, err := c.client(nil)
-	if err != nil || reader.List(ctx, list, client.InNamespace(namespace)) != nil {
-		return nil
+	if err := c.list(ctx, "this cluster", nil, list, client.InNamespace(namespace)); err != nil {
+		return nil, err
 	}
-	return namesOf()
+	return namesOf(), nil
 }
 
 // services returns the names of the Services that are not derived.
-func (c completer) services(ctx context.Context) []string {
+func (c completer) services(ctx context.Context) ([]string, error) {
 	list := &corev1.ServiceList{}
 	return c.names(ctx, list, func() (result []string) {
 		for i := range list.Items {
@@ -112,7 +158,7 @@ func (c completer) services(ctx context.Context) []string {
 }
 
 // exports returns the names of the ServiceExports.
-func (c completer) exports(ctx context.Context) []string {
+func (c completer) exports(ctx context.Context) ([]string, error) {
 	list := &mcsv1beta1.ServiceExportList{}
 	return c.names(ctx, list, func() (result []string) {
 		for i := range list.Items {
@@ -122,51 +168,47 @@ func (c completer) exports(ctx context.Context) []string {
 	})
 }
 
-// keys returns NAMESPACE/SERVICE of all services that the cluster exports or imports, and those that the hub knows if this is the hub.
-func (c completer) keys(hub *hubFlags) func(context.Context) []string {
-	return func(ctx context.Context) []string {
-		reader, err := c.client(nil)
-		if err != nil {
-			return nil
+// keys completes NAMESPACE/SERVICE of all services that the cluster exports or imports, and those that the hub knows if this is the hub.
+func (c completer) keys(hub *hubFlags) completion {
+	exports := func(ctx context.Context) (result []string, err error) {
+		list := &mcsv1beta1.ServiceExportList{}
+		err = c.list(ctx, "this cluster", nil, list)
+		for _, e := range list.Items {
+			result = append(result, e.Namespace+"/"+e.Name)
 		}
-		var result []string
-		imports, exports := &mcsv1beta1.ServiceImportList{}, &mcsv1beta1.ServiceExportList{}
-		if reader.List(ctx, imports) == nil {
-			for _, i := range imports.Items {
-				result = append(result, i.Namespace+"/"+i.Name)
-			}
-		}
-		if reader.List(ctx, exports) == nil {
-			for _, e := range exports.Items {
-				result = append(result, e.Namespace+"/"+e.Name)
-			}
-		}
-		published := &hubv1alpha1.PublishedServiceList{}
-		if reader, err = c.client(hub); err == nil && reader.List(ctx, published) == nil {
-			for _, p := range published.Items {
-				result = append(result, string(p.Spec.Namespace)+"/"+string(p.Spec.Service))
-			}
-		}
-		return result
+		return result, err
 	}
+	imports := func(ctx context.Context) (result []string, err error) {
+		list := &mcsv1beta1.ServiceImportList{}
+		err = c.list(ctx, "this cluster", nil, list)
+		for _, i := range list.Items {
+			result = append(result, i.Namespace+"/"+i.Name)
+		}
+		return result, err
+	}
+	published := func(ctx context.Context) (result []string, err error) {
+		list := &hubv1alpha1.PublishedServiceList{}
+		err = c.list(ctx, "the hub", hub, list)
+		for _, p := range list.Items {
+			result = append(result, string(p.Spec.Namespace)+"/"+string(p.Spec.Service))
+		}
+		return result, err
+	}
+	return completeWith(exports, imports, published)
 }
 
-// members returns the IDs of the members, if the cluster is the hub or a flag names the hub.
-func (c completer) members(hub *hubFlags) func(context.Context) []string {
-	return func(ctx context.Context) []string {
-		members := &hubv1alpha1.MemberList{}
-		reader, err := c.client(hub)
-		if err != nil || reader.List(ctx, members) != nil {
-			return nil
-		}
-		var result []string
-		for _, m := range members.Items {
+// members completes the IDs of the members, if the cluster is the hub or a flag names the hub.
+func (c completer) members(hub *hubFlags) completion {
+	return completeWith(func(ctx context.Context) (result []string, err error) {
+		list := &hubv1alpha1.MemberList{}
+		err = c.list(ctx, "the hub", hub, list)
+		for _, m := range list.Items {
 			if id, ok := clusterset.ClusterIDOfHubNamespace(m.Namespace); ok {
 				result = append(result, string(id))
 			}
 		}
-		return result
-	}
+		return result, err
+	})
 }
 
 // addTo completes the flags that several commands have.
@@ -187,5 +229,5 @@ func completeFlag(cmd *cobra.Command, flag string, complete completion) {
 
 // completeValues returns a completion of fixed values.
 func completeValues(values ...string) completion {
-	return completeWith(func(context.Context) []string { return values })
+	return completeWith(func(context.Context) ([]string, error) { return values, nil })
 }

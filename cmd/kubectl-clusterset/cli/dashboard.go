@@ -9,9 +9,11 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -28,7 +30,10 @@ The command serves the page on 127.0.0.1 until it is interrupted, and prints the
 page needs no installation and no access to the internet. It only reads, with your rights.
 
 It reads the hub and the cluster of the current context; --contexts or --all-contexts reads more members. -n selects the services of one
-namespace. status -o json prints the same data, and graph draws it as a file.`
+namespace. status -o json prints the same data, and graph draws it as a file.
+
+What cannot be read is a problem on the page, and is tried again. The exit code is 3 if something could not be read when the command
+was interrupted.`
 
 const examplesDashboard = `  kubectl clusterset dashboard --all-contexts
   kubectl clusterset dashboard --contexts east,west --port 8080`
@@ -60,19 +65,63 @@ func (d *dashboardCommand) run(ctx context.Context, usual *genericclioptions.Con
 	if err != nil {
 		return err
 	}
+	noteUnread(d.err, found.Unread)
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(d.port))))
 	if err != nil {
 		return fmt.Errorf("--port=%d: %w", d.port, err)
 	}
 	server := dashboard.New(picture.SVG)
 	fmt.Fprintf(d.out, "%s\nThis link opens the dashboard in one browser. Interrupt the command to end it.\n", server.URL(listener.Addr()))
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return server.Serve(ctx, listener) })
-	group.Go(func() error {
-		return found.Watch(ctx, func(o survey.Observation) error {
-			o.Status = o.Status.InNamespace(*usual.Namespace)
-			return server.Publish(o)
-		})
+	read := completenessOf(found)
+	publish := func(o survey.Observation) error {
+		o.Status = o.Status.InNamespace(*usual.Namespace)
+		read = completeness(o.Status.IsComplete() && len(o.Unanswered) == 0)
+		return server.Publish(o)
+	}
+	group, serving := errgroup.WithContext(ctx)
+	group.Go(func() error { return server.Serve(serving, listener) })
+	group.Go(func() error { return d.watch(serving, found, publish) })
+	if err := group.Wait(); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return read.verdict(nil) // an interruption is the usual end
+}
+
+// watch shows the clusterset until ctx ends. If something could not be read, it tries again, and starts anew when more can be read.
+func (d *dashboardCommand) watch(ctx context.Context, found *survey.Clusterset, publish func(survey.Observation) error) error {
+	for {
+		watching, stop := context.WithCancel(ctx)
+		more := make(chan *survey.Clusterset, 1)
+		go func() {
+			if next := d.awaitMore(watching, len(found.Unread)); next != nil {
+				more <- next
+				stop()
+			}
+		}()
+		err := found.Watch(watching, publish)
+		stop()
+		select {
+		case found = <-more:
+		default:
+			return err
+		}
+	}
+}
+
+// awaitMore returns the clusterset when less of it is unread, with increasing pauses between the attempts; nil if ctx ends.
+func (d *dashboardCommand) awaitMore(ctx context.Context, unread int) *survey.Clusterset {
+	if unread == 0 {
+		return nil
+	}
+	backoff := wait.Backoff{Duration: 2 * time.Second, Factor: 1.5, Jitter: 0.2, Steps: 8, Cap: 30 * time.Second}
+	var result *survey.Clusterset
+	_ = backoff.DelayFunc().Until(ctx, false, true, func(ctx context.Context) (bool, error) { // it ends with ctx
+		found, err := survey.Find(ctx, d.options)
+		if err != nil || len(found.Unread) >= unread {
+			return false, nil //nolint:nilerr // the page shows what cannot be read
+		}
+		result = found
+		return true, nil
 	})
-	return group.Wait()
+	return result
 }

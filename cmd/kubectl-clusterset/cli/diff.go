@@ -4,10 +4,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,8 +26,14 @@ a change within a second.
 
 The command runs the agents' own controllers with dry-run requests. It shows writes that an API server would refuse with the
 reason. Exit codes, as those of kubectl diff: 0 if nothing would be written, 1 if something would be written, 2 on an error,
-which includes a context that cannot be read, a member without a context if --all-contexts is given, and a service of which
-nothing is known.`
+which includes a hub or a context that cannot be read, a member without a context if --all-contexts is given, a service or
+a namespace of which nothing is known, and a comparison of no cluster. What can be read is compared nevertheless.`
+
+// Errors of a diff that has compared nothing.
+var (
+	errHubDecides      = errors.New("nothing was compared: what an agent writes depends on the hub, which could not be read; see above")
+	errNothingCompared = errors.New("nothing was compared: none of the contexts that were read leads to a member; pass those of members in --context or --contexts, or pass --all-contexts")
+)
 
 // errDiffers is returned if agents have pending writes. These have been printed.
 var errDiffers = errors.New("there is something to write: see above")
@@ -48,7 +56,7 @@ func newDiff(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOSt
 	}
 	d.addFlags(cmd.Flags())
 	addOutput(cmd, &d.output, "json or yaml; defaults to text", formatJSON, formatYAML)
-	cmd.ValidArgsFunction = at(0, completeWith(completer{usual}.keys(&d.hubFlags)))
+	cmd.ValidArgsFunction = at(0, completer{usual}.keys(&d.hubFlags))
 	return cmd
 }
 
@@ -63,6 +71,8 @@ type diffCommand struct {
 	// found is true if a service was read.
 	found  bool
 	writes []pendingWrite
+	// failed are the members that could not be compared completely.
+	failed []string
 }
 
 func (d *diffCommand) run(ctx context.Context, usual *genericclioptions.ConfigFlags, warnings io.Writer, args []string) error {
@@ -83,13 +93,21 @@ func (d *diffCommand) run(ctx context.Context, usual *genericclioptions.ConfigFl
 	if err != nil {
 		return err
 	}
+	noteUnread(warnings, found.Unread)
+	if !found.Hub.IsRead() {
+		return errHubDecides
+	}
+	if len(found.Members) == 0 && len(found.Unread) == 0 {
+		return errNothingCompared
+	}
 	for _, m := range found.Members {
-		view, err := m.Read(ctx, found.Hub, d.namespace)
-		if err != nil {
-			return err
-		}
-		if err := d.member(ctx, view); err != nil {
-			return err
+		if err := d.member(ctx, found.Hub, m); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			failure := survey.FailureOf(err, m.KubeContext.Name)
+			noteFailure(warnings, fmt.Sprintf("what the agent of %s would write is not known completely: %s", m.ID, failure.Message), failure.Next)
+			d.failed = append(d.failed, "member "+string(m.ID))
 		}
 	}
 	if d.output.isData() {
@@ -102,6 +120,8 @@ func (d *diffCommand) run(ctx context.Context, usual *genericclioptions.ConfigFl
 		return missing
 	case len(d.writes) > 0:
 		return errDiffers
+	case d.key == nil && d.namespace != "" && !d.found:
+		return fmt.Errorf("nothing was compared: no service of namespace %s is exported or imported in the clusters that were read, and the hub has no record of one", d.namespace)
 	case d.key != nil && !d.found:
 		return fmt.Errorf("nothing is known of %s: no cluster that was read exports or imports it, and the hub has no record of it; "+
 			"\"kubectl clusterset trace %s\" says why", d.key, d.key)
@@ -114,10 +134,12 @@ func (d *diffCommand) run(ctx context.Context, usual *genericclioptions.ConfigFl
 func (d *diffCommand) notRead(found *survey.Clusterset) error {
 	var missing []string
 	for _, u := range found.Unreached {
-		if !d.all || u.Cluster != "" {
+		isUnread := slices.ContainsFunc(found.Unread, func(unread survey.Unread) bool { return unread.Context == u.Context })
+		if !d.all || u.Cluster != "" || isUnread {
 			missing = append(missing, "context "+u.Context)
 		}
 	}
+	missing = append(missing, d.failed...)
 	if d.all {
 		for _, id := range found.NotRead() {
 			missing = append(missing, "member "+string(id))
@@ -130,12 +152,17 @@ func (d *diffCommand) notRead(found *survey.Clusterset) error {
 		"pass --contexts with those to read", strings.Join(missing, ", "))
 }
 
-// member prints the writes of one member's agent, for the given service or all.
-func (d *diffCommand) member(ctx context.Context, view *survey.MemberView) error {
+// member prints the writes of one member's agent, for the given service or all. A service that cannot be read does not stop the others.
+func (d *diffCommand) member(ctx context.Context, h *survey.Hub, m *survey.Member) error {
+	view, err := m.Read(ctx, h, d.namespace)
+	if err != nil {
+		return err
+	}
 	keys, err := view.Keys(ctx)
 	if err != nil {
 		return err
 	}
+	var failed error
 	for _, key := range keys {
 		if d.namespace != "" && d.namespace != key.Namespace || d.key != nil && *d.key != key {
 			continue
@@ -143,8 +170,10 @@ func (d *diffCommand) member(ctx context.Context, view *survey.MemberView) error
 		d.found = true
 		r, err := view.DryRun(ctx, key)
 		if err != nil {
-			return err
+			failed = cmp.Or(failed, err)
+			continue
 		}
+		failed = cmp.Or(failed, r.Unread())
 		for _, a := range r.Published {
 			d.add(pendingOnHub, view.Member.ID, a)
 		}
@@ -152,5 +181,5 @@ func (d *diffCommand) member(ctx context.Context, view *survey.MemberView) error
 			d.add(pendingInMember, view.Member.ID, a)
 		}
 	}
-	return nil
+	return failed
 }

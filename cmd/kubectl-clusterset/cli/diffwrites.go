@@ -56,9 +56,8 @@ type pendingWrite struct {
 
 // add records a write, and prints it unless data is printed at the end.
 func (d *diffCommand) add(target pendingTarget, agent clusterset.ClusterID, a apply.DryRunWrite) {
-	kind := strings.TrimPrefix(fmt.Sprintf("%T", a.Object), "*")
 	w := pendingWrite{
-		Agent: agent, Target: target, Verb: string(a.Verb), Kind: kind[strings.Index(kind, ".")+1:],
+		Agent: agent, Target: target, Verb: string(a.Verb), Kind: clusterset.KindOf(a.Object),
 		Namespace: a.Object.GetNamespace(), Name: a.Object.GetName(),
 	}
 	if a.Verb != plan.Delete {

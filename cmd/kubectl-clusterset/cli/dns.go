@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	"github.com/tombolo-mcs/tombolo/pkg/corefile"
 )
@@ -31,7 +33,8 @@ const corefileKey = "Corefile"
 
 const aboutDNS = `Configure the DNS of the current context's cluster for the names of the clusterset, by a marked change of its Corefile.
 
-  --by tombolo     forwards clusterset.local to Tombolo's DNS, which join has installed
+  --by tombolo     forwards clusterset.local to Tombolo's DNS, which join has installed. A forward to an address of the
+                   past is replaced, as after a reinstallation
   --by kubernetes  configures the plugin "kubernetes" of CoreDNS, and grants the right that it needs
   --by none        removes the change; every other byte of the Corefile stays as it is
 
@@ -133,7 +136,7 @@ func (d *dnsEdit) run(ctx context.Context) error {
 		return err
 	}
 	if d.by != byKubernetes {
-		if err := d.deleteRights(ctx); err != nil {
+		if err := d.deleteRights(ctx, edited); err != nil {
 			return err
 		}
 	}
@@ -171,15 +174,71 @@ func (d *dnsEdit) edit(ctx context.Context, text string) (string, error) {
 	}
 	switch d.by {
 	case byTombolo:
-		to, err := d.addresses(ctx)
-		if err != nil {
-			return "", err
-		}
-		return corefile.AddForward(bare, zone, to...)
+		return d.forward(ctx, bare)
 	case byKubernetes:
 		return corefile.AddMulticluster(bare, zone)
 	}
 	return bare, nil
+}
+
+// forward returns the Corefile with a forward to Tombolo's DNS. If another user has written one, to an address that no Service has any more, its
+// address is replaced.
+func (d *dnsEdit) forward(ctx context.Context, text string) (string, error) {
+	to, err := d.addresses(ctx)
+	if err != nil {
+		return "", err
+	}
+	services, err := serviceRanges(ctx, d.member)
+	if err != nil {
+		return "", err
+	}
+	found := survey.ReadCorefile(ctx, d.member.client, d.key, services.prefixes)
+	switch {
+	case found.In != "" && found.State == survey.DNSForwarded:
+		return text, nil // a second server block for the zone would be invalid
+	case found.In != "":
+		return "", fmt.Errorf("%s, in %s, which it imports: %s", found.Message, found.In, found.Next)
+	}
+	edited, err := corefile.AddForward(text, zone, to...)
+	switch {
+	case err == nil:
+		return edited, nil
+	case found.State == survey.DNSForwarded:
+		return text, nil
+	case found.State == survey.DNSStale:
+		return corefile.Retarget(text, zone, to...)
+	}
+	return "", err
+}
+
+// printNextStep prints the remaining step of join: the cluster's own DNS must forward the names of the clusterset.
+func (j *joinCommand) printNextStep(ctx context.Context) error {
+	j.r.titlef("%s is a member now.", j.id)
+	found := survey.ReadDNSConfiguration(ctx, j.member.client, j.own.services, "")
+	next := "Next"
+	switch found.State {
+	case survey.DNSForwarded, survey.DNSServed:
+		j.r.titlef("Its DNS is configured: %s.", found.Message)
+		return nil
+	case survey.DNSStale:
+		j.r.titlef("Next, repair its DNS, because names of the clusterset do not resolve: %s. Run: %s", found.Message, found.Next)
+		return nil
+	case survey.DNSNotKnown:
+		next = "Next, unless you have done so already (" + found.Message + ")"
+	case survey.DNSNotSet:
+	}
+	d := &dnsEdit{member: j.member}
+	addresses, err := d.addresses(ctx)
+	if err != nil {
+		j.r.titlef("%s, have its DNS answer for %s: \"kubectl clusterset dns --by kubernetes\".", next, zone)
+		return nil //nolint:nilerr // without Tombolo's DNS, CoreDNS can serve the names
+	}
+	block, err := corefile.ForwardBlock(zone, addresses...)
+	if err != nil {
+		return err
+	}
+	j.r.titlef("%s, have its DNS answer for %s: \"kubectl clusterset dns\" adds this to its Corefile.\n\n%s", next, zone, block)
+	return nil
 }
 
 // addresses returns the addresses of Tombolo's DNS.
@@ -203,11 +262,32 @@ func (d *dnsEdit) addresses(ctx context.Context) ([]netip.Addr, error) {
 	return result, nil
 }
 
-// deleteRights deletes the rights that only the plugin "kubernetes" of CoreDNS needs.
-func (d *dnsEdit) deleteRights(ctx context.Context) error {
+// deleteRights deletes the rights that only the plugin "kubernetes" of CoreDNS needs, unless the Corefile, or what it imports, has the plugin
+// serve a clusterset, also by hand: without them, CoreDNS never becomes ready, and no pod of the cluster resolves any name.
+func (d *dnsEdit) deleteRights(ctx context.Context, text string) error {
+	custom := &corev1.ConfigMap{}
+	if err := client.IgnoreNotFound(d.member.client.Get(ctx, survey.CustomCorefile, custom)); err != nil {
+		return fmt.Errorf("get ConfigMap %s: %w", survey.CustomCorefile, err)
+	}
+	if usesMulticluster(append(slices.Collect(maps.Values(custom.Data)), text)...) {
+		d.r.notef("the rights of the cluster's DNS for ServiceImports stay: its configuration has \"multicluster\", which needs them. Take that out by hand first, and then run this command again")
+		return nil
+	}
 	rights, err := manifests.Render("dns/corefile")
 	if err != nil {
 		return err
 	}
 	return deleteExisting(ctx, d.member, rights, d.r)
+}
+
+// usesMulticluster reports whether one of these files configures "multicluster" for the plugin "kubernetes" of CoreDNS.
+func usesMulticluster(files ...string) bool {
+	for _, file := range files {
+		for line := range strings.Lines(file) {
+			if words := strings.Fields(line); len(words) > 0 && words[0] == "multicluster" {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -31,7 +31,9 @@ member that it reaches and that has a ServiceImportRoutingPolicy for the service
 
 It also lists the rules about who may use the service through gateways, in the order in which they are evaluated.
 
-The exit code is 1 if no cluster exports the service.`
+If the hub cannot be read, it shows what the clusters that are read have of the service.
+
+The exit code is 1 if no cluster exports the service. It is 3 if the hub or a cluster could not be read completely.`
 
 const examplesExplain = `  kubectl clusterset explain shop/web
   kubectl clusterset explain shop/web --hub-context hub -o yaml`
@@ -58,7 +60,7 @@ func newExplain(usual *genericclioptions.ConfigFlags, streams genericiooptions.I
 	}
 	e.addFlags(cmd.Flags())
 	addOutput(cmd, &e.output, "json or yaml", formatJSON, formatYAML)
-	cmd.ValidArgsFunction = at(0, completeWith(completer{usual}.keys(&e.hubFlags)))
+	cmd.ValidArgsFunction = at(0, completer{usual}.keys(&e.hubFlags))
 	return cmd
 }
 
@@ -74,18 +76,57 @@ func (e *explainCommand) run(ctx context.Context, usual *genericclioptions.Confi
 	if err != nil {
 		return err
 	}
+	noteUnread(e.err, found.Unread)
+	members := found.ReadObjects(ctx)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	read := completeness(!noteObjects(e.err, members) && len(found.Unread) == 0)
 	explanation, ok := found.Hub.Explain(key)
-	if !ok {
-		e.printNotExported(key, found.Hub.Records.Keys(), found.ReadObjects(ctx))
-		return errNotExported
+	if !ok && found.Hub.IsRead() {
+		e.printNotExported(key, found.Hub.Records.Keys(), members)
+		return read.verdict(errNotExported)
 	}
 	explanation.Access = found.ExplainAccess(ctx, key)
-	explanation.Preferences = survey.Preferences(key, found.ReadObjects(ctx))
-	if e.output.isData() {
-		return printData(e.out, e.output, explanation)
+	explanation.Preferences = survey.Preferences(key, members)
+	if !found.Hub.IsRead() {
+		explanation.Seen = survey.Seen(key, members)
 	}
-	printExplanation(e.out, explanation, found.Hub)
-	return nil
+	switch {
+	case e.output.isData():
+		err = printData(e.out, e.output, explanation)
+	case !found.Hub.IsRead():
+		printSeen(e.out, explanation)
+	default:
+		printExplanation(e.out, explanation, found.Hub)
+	}
+	if err != nil {
+		return err
+	}
+	return read.verdict(nil)
+}
+
+// printSeen prints what the clusters that were read have of a service, without the hub.
+func printSeen(out io.Writer, e survey.Explanation) {
+	fmt.Fprintf(out, "How the exports of %s/%s are merged is not known without the hub. The clusters that were read have:\n", e.Namespace, e.Name)
+	t := &table{header: []string{"CLUSTER", "OBJECT", "CONDITIONS"}}
+	for _, s := range e.Seen {
+		t.add(string(s.Cluster), s.Object, strings.Join(s.Conditions, " "))
+	}
+	t.write(out)
+	printPreferences(out, e)
+	printRules(out, e.Access)
+}
+
+// printPreferences prints which sources serve in the members that have a ServiceImportRoutingPolicy.
+func printPreferences(out io.Writer, e survey.Explanation) {
+	if len(e.Preferences) == 0 {
+		return
+	}
+	fmt.Fprintln(out, "\nPREFERENCES")
+	for _, p := range e.Preferences {
+		fmt.Fprintf(out, "  In %s: %s.\n", p.Importer, plain(p.Message))
+	}
 }
 
 // printNotExported prints the ServiceExports and similar names of a service that the hub has no record of.
@@ -145,9 +186,10 @@ func printExplanation(out io.Writer, e survey.Explanation, h *survey.Hub) {
 		}
 		if x.GrantedTo != nil {
 			notes = append(notes, "exported to "+conditions.GrantedTo(x.GrantedTo))
+			notes = append(notes, noMembers(x.NoMembers)...)
 		}
 		exports.add(string(x.Cluster), x.Since.UTC().Format(timeFormat), duration.HumanDuration(h.Now.Sub(x.Since.Time)),
-			readyOf(x.ReadyEndpoints, x.Endpoints), stateWords[x.State], strings.Join(notes, "; "))
+			endpointCount{x.ReadyEndpoints, x.Endpoints, x.AtLeast}.String(), stateWords[x.State], strings.Join(notes, "; "))
 	}
 	exports.write(out)
 	fmt.Fprintln(out, "\nWHAT COUNTS")
@@ -161,14 +203,17 @@ func printExplanation(out io.Writer, e survey.Explanation, h *survey.Hub) {
 	}
 	fields.write(out)
 	printPorts(out, e)
-	if len(e.Preferences) > 0 {
-		fmt.Fprintln(out, "\nPREFERENCES")
-		for _, p := range e.Preferences {
-			fmt.Fprintf(out, "  In %s: %s.\n", p.Importer, plain(p.Message))
-		}
-	}
+	printPreferences(out, e)
 	printRules(out, e.Access)
 	printRefused(out, e.Refused)
+}
+
+// noMembers returns the note about clusters that are no members; none if there are none.
+func noMembers(clusters []clusterset.ClusterID) []string {
+	if len(clusters) == 0 {
+		return nil
+	}
+	return []string{"not a member: " + ids(clusters)}
 }
 
 // timeFormat is the format of times. They are in UTC, because they are of several clusters.

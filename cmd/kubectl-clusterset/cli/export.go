@@ -32,7 +32,7 @@ Select Services by name, by label with -l, or all of the namespace with --all. I
 command fails before it changes anything; -l and --all skip such Services. Then the command waits until the hub stores the
 exports, and reports conflicts with other clusters.`
 
-const examplesExport = `  kubectl clusterset export web -n shop
+const examplesExport = `  kubectl clusterset export shop/web
   kubectl clusterset export web cart -n shop --context east --dry-run=client -o yaml
   kubectl clusterset export -l tier=frontend -n shop --wait 1m`
 
@@ -54,7 +54,7 @@ type exportCommand struct {
 func newExport(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	e := &exportCommand{}
 	cmd := &cobra.Command{
-		Use:     "export SERVICE...",
+		Use:     "export [NAMESPACE/]SERVICE...",
 		Short:   "export Services of a cluster",
 		Long:    aboutExport,
 		Example: examplesExport,

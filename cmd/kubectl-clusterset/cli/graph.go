@@ -25,7 +25,9 @@ of the exporters.
 
 -o svg is a matrix of services and members that any browser can show: write it to a file, with --file or >, because a terminal
 cannot show it. -o dot is a graph for graphviz. -o json and -o yaml print what is drawn, as status does. -n selects the services
-of one namespace. Imports are shown for the members that are read (--contexts, --all-contexts).`
+of one namespace. Imports are shown for the members that are read (--contexts, --all-contexts).
+
+The exit code is 3 if the hub or a cluster could not be read completely: the rest is drawn.`
 
 const examplesGraph = `  kubectl clusterset graph --all-contexts --file clusterset.svg
   kubectl clusterset graph --all-contexts -n shop -o dot | dot -Tpng > shop.png`
@@ -77,13 +79,22 @@ func (d *graphCommand) run(ctx context.Context, usual *genericclioptions.ConfigF
 		return err
 	}
 	if d.file == "" {
-		_, err := d.out.Write(drawn)
-		return err
+		_, err = d.out.Write(drawn)
+	} else {
+		err = os.WriteFile(d.file, drawn, 0o644)
 	}
-	if err := os.WriteFile(d.file, drawn, 0o644); err != nil {
+	if err != nil {
 		return fmt.Errorf("write the picture: %w", err)
 	}
-	return nil
+	d.noteUnread(status)
+	return completeness(status.IsComplete()).verdict(nil)
+}
+
+// noteUnread prints what could not be read: a picture has no problems.
+func (d *graphCommand) noteUnread(status survey.Status) {
+	for _, p := range status.Unread() {
+		noteFailure(d.err, p.Message, p.Next)
+	}
 }
 
 // errSVGOnTerminal is returned instead of an image that a terminal cannot show.

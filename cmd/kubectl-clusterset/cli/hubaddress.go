@@ -109,7 +109,7 @@ func (j *joinCommand) existingHubAddress(ctx context.Context) (before *hubAddres
 	if j.id == "" {
 		return nil, false, nil
 	}
-	secret, err := j.hubSecret(ctx)
+	secret, err := hubSecret(ctx, j.member)
 	if err != nil || secret == nil {
 		return nil, false, err
 	}
@@ -139,10 +139,10 @@ func hubSecretKey() client.ObjectKey {
 	return client.ObjectKey{Namespace: manifests.AgentNamespace, Name: manifests.HubSecret}
 }
 
-// hubSecret returns the agent's Secret, nil if there is none.
-func (j *joinCommand) hubSecret(ctx context.Context) (*corev1.Secret, error) {
+// hubSecret returns the agent's Secret in a member, nil if there is none.
+func hubSecret(ctx context.Context, member *cluster) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
-	err := j.member.client.Get(ctx, hubSecretKey(), secret)
+	err := member.client.Get(ctx, hubSecretKey(), secret)
 	if isAbsentKind(err) {
 		return nil, nil
 	}

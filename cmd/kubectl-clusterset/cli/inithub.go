@@ -19,6 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/manifests"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	hubdata "github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
 // minHub is the first version of Kubernetes whose admission policies can validate IP addresses and CIDRs.
@@ -28,10 +31,13 @@ const aboutInitHub = `Make the current context's cluster the hub of a clusterset
 
 The command installs the kinds of the records, the admission policies that restrict what a member may write, a level of API
 Priority and Fairness for requests of members, and the right
-to read that all members share. The hub runs no pod for this. Run the command again to upgrade a hub to this version.`
+to read that all members share. The hub runs no pod for this. Run the command again to upgrade a hub to this version. A hub
+of a newer version is not changed, unless --allow-downgrade is given.`
 
-func newInitHub(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+func newInitHub(build Build, usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var o writeFlags
+	policy := refuseDowngrade
+	var allowed bool
 	cmd := &cobra.Command{
 		Use:     "init-hub",
 		Short:   "make a cluster the hub",
@@ -47,15 +53,26 @@ func newInitHub(usual *genericclioptions.ConfigFlags, streams genericiooptions.I
 			if err != nil {
 				return err
 			}
-			return initHub(cmd.Context(), hub, o, o.report(streams))
+			if allowed {
+				policy = allowDowngrade
+			}
+			return initHub(cmd.Context(), hub, hubOptions{o, build.Version, policy}, o.report(streams))
 		},
 	}
 	o.addFlags(cmd)
 	o.addObjectOutput(cmd)
+	cmd.Flags().BoolVar(&allowed, allowDowngradeFlag, false, "bring a hub of a newer version to the version of this command, for a rollback: its kinds lose what this version does not know")
 	return cmd
 }
 
-func initHub(ctx context.Context, hub *cluster, o writeFlags, r *report) error {
+// hubOptions are the options of init-hub.
+type hubOptions struct {
+	writeFlags
+	version string
+	policy  downgradePolicy
+}
+
+func initHub(ctx context.Context, hub *cluster, o hubOptions, r *report) error {
 	r.titlef("Checking the hub at %s", hub.config.Host)
 	checkHubVersion(ctx, hub, r)
 	if err := r.checkError(); err != nil {
@@ -65,14 +82,30 @@ func initHub(ctx context.Context, hub *cluster, o writeFlags, r *report) error {
 	if err != nil {
 		return err
 	}
+	if err := setVersion(objects, o.version); err != nil {
+		return err
+	}
 	if err := checkDefinitions(ctx, hub, objects, r); err != nil {
 		return err
 	}
+	change, err := changeOf(ctx, hub, objects, o.version)
+	if err != nil {
+		return err
+	}
+	change.report(o.policy, r)
 	if err := r.checkError(); err != nil {
 		return err
 	}
+	obsolete, err := obsoleteHubPolicies(ctx, hub, objects, r)
+	if err != nil {
+		return err
+	}
+	reviews, err := reviewAll(ctx, hub, objects, r)
+	if err != nil {
+		return err
+	}
 	r.titlef("%s", o.heading("On the hub"))
-	if err := applyAll(ctx, hub, objects, r); err != nil {
+	if err := writeAll(ctx, hub, reviews, obsolete, r); err != nil {
 		return err
 	}
 	if o.isDryRun() {
@@ -83,6 +116,19 @@ func initHub(ctx context.Context, hub *cluster, o writeFlags, r *report) error {
 	}
 	r.titlef("This is a hub now. Next, let clusters join: kubectl clusterset join --context <member> --hub-context <hub> --cluster-id <id>")
 	return nil
+}
+
+// setVersion sets the version of the hub in its objects.
+func setVersion(objects []*unstructured.Unstructured, version string) error {
+	for _, object := range objects {
+		if isDefinition(object) && object.GetName() == hubdata.VersionObject {
+			annotations := object.GetAnnotations()
+			annotations[clusterset.AnnotationVersion] = version
+			object.SetAnnotations(annotations)
+			return nil
+		}
+	}
+	return fmt.Errorf("the manifests have no CustomResourceDefinition %s", hubdata.VersionObject)
 }
 
 func checkHubVersion(ctx context.Context, hub *cluster, r *report) {
@@ -96,25 +142,6 @@ func checkHubVersion(ctx context.Context, hub *cluster, r *report) {
 		return
 	}
 	r.okf("Kubernetes %s serves admission policies", hub.version)
-}
-
-// applyAll applies objects in their order. It waits until each defined kind is served.
-func applyAll(ctx context.Context, c *cluster, objects []*unstructured.Unstructured, r *report) error {
-	for _, object := range objects {
-		outcome, err := c.install.Apply(ctx, object)
-		if err != nil {
-			return err
-		}
-		if err := r.applied(outcome, object); err != nil {
-			return err
-		}
-		if isDefinition(object) {
-			if err := awaitServed(ctx, c, object); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // pollTimeout limits the time until a cluster has processed a write, which usually takes seconds.
@@ -144,12 +171,19 @@ func awaitPolicies(ctx context.Context, hub *cluster, objects []*unstructured.Un
 
 // poll calls done until it returns true or an error, or until pollTimeout.
 func poll(ctx context.Context, done wait.ConditionWithContextFunc) error {
-	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, pollTimeout, true, done)
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	return pollUntilEnd(ctx, done)
 }
 
-// ignoreTransient returns nil for errors that may not occur again.
+// pollUntilEnd calls done until it returns true or an error, or until the context ends.
+func pollUntilEnd(ctx context.Context, done wait.ConditionWithContextFunc) error {
+	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, done)
+}
+
+// ignoreTransient returns nil for errors that may not occur again. An API server that is starting refuses some objects as invalid.
 func ignoreTransient(err error) error {
-	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) {
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apply.IsFinal(err) {
 		return err
 	}
 	return nil

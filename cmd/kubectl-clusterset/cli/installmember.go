@@ -21,34 +21,89 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/corefile"
 )
 
-// installMember applies the definitions, the ClusterProperties, the agent and the DNS.
+// installMember gives the agent its credentials, and then applies all else. If a later write is refused, an existing agent continues with its
+// new credentials.
 func (j *joinCommand) installMember(ctx context.Context) error {
-	if err := applyAll(ctx, j.member, j.definitions, j.r); err != nil {
-		return err
-	}
-	if err := applyAll(ctx, j.member, j.properties, j.r); err != nil {
-		return err
-	}
 	j.runtimeOptions.hub = j.hubAddress.server
-	objects, err := j.renderUpdate(j.agentArgs(), j.r)
+	first, rest, err := j.memberObjects(ctx)
 	if err != nil {
 		return err
 	}
-	// The Secret is applied after its namespace, and before the agent, which mounts it.
-	namespaces := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() != "Namespace" })
-	if err := applyAll(ctx, j.member, objects[:namespaces], j.r); err != nil {
+	if err := applyAll(ctx, j.member, first, j.r); err != nil {
 		return err
 	}
 	if err := j.applyCredentials(ctx); err != nil {
 		return err
 	}
-	if err := applyAll(ctx, j.member, objects[namespaces:], j.r); err != nil {
+	open := j.useUpInvitation(ctx)
+	if err := j.restartAgent(ctx); err != nil {
+		return errors.Join(open, err)
+	}
+	if err := j.applyRest(ctx, rest); err != nil {
+		err = fmt.Errorf("%w (the agent has its credentials for the hub; the rest is not complete)", err)
+		return errors.Join(open, err)
+	}
+	return open
+}
+
+// memberObjects returns the namespace of the agent, if it does not exist, and all other objects of the cluster except the Secret.
+func (j *joinCommand) memberObjects(ctx context.Context) (first, rest []*unstructured.Unstructured, err error) {
+	if j.installedBy() != "" {
+		j.noteServiceCIDRs()
+		return nil, j.properties, nil
+	}
+	objects, err := j.renderUpdate(j.agentArgs(), j.r)
+	if err != nil {
+		return nil, nil, err
+	}
+	err = j.member.client.Get(ctx, client.ObjectKey{Name: manifests.AgentNamespace}, &corev1.Namespace{})
+	if isAbsentKind(err) {
+		end := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() != "Namespace" })
+		return objects[:end], slices.Concat(j.definitions, j.properties, objects[end:]), nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("get namespace %s of %s: %w", manifests.AgentNamespace, j.member.what, err)
+	}
+	return nil, slices.Concat(j.definitions, j.properties, objects), nil
+}
+
+// restartAgent has an existing agent read the URL of the hub, if it has started with another or an unknown one: an agent reads the token and
+// the certificate authority again, and the URL only when it starts.
+func (j *joinCommand) restartAgent(ctx context.Context) error {
+	agent := j.agent()
+	if agent == nil || agent.Spec.Template.Annotations[annotationHub] == j.hubAddress.server {
+		return nil
+	}
+	edited := agent.DeepCopy()
+	if edited.Spec.Template.Annotations == nil {
+		edited.Spec.Template.Annotations = map[string]string{}
+	}
+	edited.Spec.Template.Annotations[annotationHub] = j.hubAddress.server
+	if _, err := j.member.install.Patch(ctx, agent, edited); err != nil {
+		return fmt.Errorf("the agent has its credentials for the hub, and must be restarted to use %s: run this again, or \"kubectl -n %s rollout restart deployment/%s\": %w",
+			j.hubAddress.server, manifests.AgentNamespace, manifests.AgentDeployment, err)
+	}
+	j.r.outcome("restarted", "deployment.apps/"+manifests.AgentDeployment)
+	return nil
+}
+
+// applyRest applies what a member has beside its credentials.
+func (j *joinCommand) applyRest(ctx context.Context, objects []*unstructured.Unstructured) error {
+	if err := applyAll(ctx, j.member, objects, j.r); err != nil {
 		return err
 	}
-	return errors.Join(j.removeGateway(ctx), j.removeAutoExport(ctx))
+	if j.installedBy() == "" {
+		if err := errors.Join(j.removeGateway(ctx), j.removeAutoExport(ctx)); err != nil {
+			return err
+		}
+	}
+	if j.admitted == nil || j.invited != nil {
+		return nil
+	}
+	j.r.titlef("%s", j.heading("On the hub"))
+	return j.limit(ctx)
 }
 
 // agentArgs returns the Service ranges as an argument if the cluster has no ServiceCIDRs, and the addresses of the gateways if their
@@ -67,7 +122,7 @@ func (j *joinCommand) applyCredentials(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	secret, err := j.hubSecret(ctx)
+	secret, err := hubSecret(ctx, j.member)
 	if err != nil {
 		return err
 	}
@@ -77,8 +132,8 @@ func (j *joinCommand) applyCredentials(ctx context.Context) error {
 	}
 	key := hubSecretKey()
 	leads := bytes.Equal(secret.Data[clusterset.HubSecretKubeconfig], kubeconfig) && bytes.Equal(secret.Data[clusterset.HubSecretCA], j.hubAddress.ca)
-	if leads && j.admitted != nil && j.invited == nil { // an invitation has no right to compare the account of the token
-		good, err := j.isTokenValid(ctx, secret)
+	if leads {
+		good, err := j.keepsToken(ctx, secret)
 		if err != nil {
 			return err
 		}
@@ -101,12 +156,26 @@ func (j *joinCommand) applyCredentials(ctx context.Context) error {
 		clusterset.HubSecretCA:         j.hubAddress.ca,
 		clusterset.HubSecretToken:      []byte(token.Token),
 	})
+	if j.invited != nil {
+		object.SetAnnotations(map[string]string{clusterset.AnnotationTokenExpires: object.GetAnnotations()[clusterset.AnnotationTokenExpires], annotationInvitation: j.invited.fingerprint()})
+	}
 	// The agent owns these fields if it has renewed the token.
 	if outcome, err = j.member.install.Force().Apply(ctx, object); err != nil {
 		return err
 	}
 	j.r.outcome(outcome, "secret/"+key.Name) // its content is never printed
 	return nil
+}
+
+// keepsToken reports whether the token in the agent's Secret can stay. An invitation has no right to compare the account of the token.
+func (j *joinCommand) keepsToken(ctx context.Context, secret *corev1.Secret) (bool, error) {
+	switch {
+	case j.usedUp: // it is the token with which the hub is read
+		return true, nil
+	case j.admitted == nil || j.invited != nil:
+		return false, nil
+	}
+	return j.isTokenValid(ctx, secret)
 }
 
 // newSecret returns a Secret with a token that expires at this time.
@@ -135,7 +204,7 @@ func (j *joinCommand) awaitHeartbeat(ctx context.Context, before *hubv1alpha1.He
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, j.wait)
 	defer cancel()
-	err := poll(ctx, func(ctx context.Context) (bool, error) {
+	err := pollUntilEnd(ctx, func(ctx context.Context) (bool, error) {
 		beat, err := j.heartbeat(ctx)
 		if err != nil || beat == nil {
 			return false, ignoreTransient(err)
@@ -151,22 +220,5 @@ func (j *joinCommand) awaitHeartbeat(ctx context.Context, before *hubv1alpha1.He
 		return err
 	}
 	j.r.okf("received its heartbeat after %.0f s", time.Since(begin).Seconds())
-	return nil
-}
-
-// printNextStep prints the remaining step: the cluster's own DNS must forward the names of the clusterset.
-func (j *joinCommand) printNextStep(ctx context.Context) error {
-	j.r.titlef("%s is a member now.", j.id)
-	d := &dnsEdit{member: j.member}
-	addresses, err := d.addresses(ctx)
-	if err != nil {
-		j.r.titlef("Next, unless you have done so already, have its DNS answer for %s: \"kubectl clusterset dns --by kubernetes\".", zone)
-		return nil //nolint:nilerr // without Tombolo's DNS, CoreDNS can serve the names
-	}
-	block, err := corefile.ForwardBlock(zone, addresses...)
-	if err != nil {
-		return err
-	}
-	j.r.titlef("Next, unless you have done so already, have its DNS answer for %s: \"kubectl clusterset dns\" adds this to its Corefile.\n\n%s", zone, block)
 	return nil
 }

@@ -185,6 +185,11 @@ func (v *inviteCommand) write(ctx context.Context, file *os.File) error {
 	if err := v.admit(ctx); err != nil {
 		return err
 	}
+	if v.admitted != nil {
+		if err := v.limit(ctx); err != nil {
+			return err
+		}
+	}
 	objects, err := manifests.Invitation(v.id)
 	if err != nil {
 		return err

@@ -29,11 +29,14 @@ missing, the agent with a short-lived token for the hub, the DNS of the clusters
 which the clusters of other networks are reached.
 
 With --invite, you need no rights on the hub: its administrator has made the Member with "kubectl clusterset invite". The
-invitation is used up when the cluster has joined; after a failure, it can be used again until it expires.
+invitation is used up when the agent has a token. After a failure, run the command again with the same invitation.
 
 You can run it again at any time: after an interruption, with other flags, or to renew the token. Settings without a flag
 stay as they are: the ranges of the Member on the hub (the command reports other ranges that it finds in the cluster), the
-namespaces, the URL of the same hub, and arguments of the agent that another user has changed.`
+namespaces, the URL of the same hub, and arguments of the agent that another user has changed.
+
+An existing member gets its token before anything else is changed. If Helm or the kustomizations have installed the agent, the
+command writes the objects on the hub and the agent's Secret, and restarts the agent if the URL of the hub is new to it.`
 
 const examplesJoin = `  # join by an invitation, without rights on the hub
   kubectl clusterset join --context east --invite east.yaml
@@ -74,6 +77,8 @@ type joinOptions struct {
 	inviteFile            string
 
 	invited *invitation             // the content of inviteFile, nil if it is not set
+	usedUp  bool                    // an earlier run has used up the invitation: the agent's token replaces it
+	chosen  []string                // the flags that are given, and decide what runs in the cluster
 	given   ranges                  // pods, nodes and services, parsed
 	ca      []byte                  // content of hubCA, nil if it is not set
 	ages    hubv1alpha1.ClaimedAges // empty if trustAges is not given
@@ -86,9 +91,7 @@ func (o *joinOptions) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	o.addFlags(cmd)
 	o.addObjectOutput(cmd)
-	o.addRuntimeFlags(flags)
-	o.addGatewayFlags(flags)
-	o.addAutoExportFlags(flags)
+	o.addWorkloadFlags(flags)
 	o.hub.add(flags)
 	o.addIdentityFlags(flags)
 	o.addMemberFlags(flags)
@@ -96,6 +99,13 @@ func (o *joinOptions) add(cmd *cobra.Command) {
 	flags.BoolVar(&o.checkFromInside, "check-from-inside", true, "check from a short-lived pod in --namespace that the cluster can reach the hub")
 	flags.DurationVar(&o.checkTimeout, "check-timeout", time.Minute, "timeout of that pod, including the download of its image")
 	flags.DurationVar(&o.wait, "wait", 2*time.Minute, "how long to wait for the agent's first heartbeat on the hub; 0 does not wait")
+}
+
+// addWorkloadFlags adds the flags that decide what runs in the cluster.
+func (o *joinOptions) addWorkloadFlags(flags *pflag.FlagSet) {
+	o.addRuntimeFlags(flags)
+	o.addGatewayFlags(flags)
+	o.addAutoExportFlags(flags)
 }
 
 // addIdentityFlags adds the flags that say who the member is, and how it reaches the hub.
@@ -124,6 +134,13 @@ func (o *joinOptions) parse(flags *pflag.FlagSet) (err error) {
 		return err
 	}
 	o.autoExportGiven = flags.Changed(autoExportFlag)
+	runtime := pflag.NewFlagSet("", pflag.ContinueOnError)
+	(&joinOptions{}).addWorkloadFlags(runtime)
+	runtime.VisitAll(func(f *pflag.Flag) {
+		if flags.Changed(f.Name) {
+			o.chosen = append(o.chosen, "--"+f.Name)
+		}
+	})
 	if flags.Changed(trustAgesFlag) {
 		o.ages = hubv1alpha1.ClaimedAgesBounded
 		if o.trustAges {
@@ -168,7 +185,7 @@ func newJoin(build Build, usual *genericclioptions.ConfigFlags, streams generici
 			if err := o.openInvitation(cmd.Flags(), time.Now()); err != nil {
 				return usageError{err}
 			}
-			hub, member, err := o.connect(usual)
+			hub, member, err := o.connect(cmd.Context(), usual)
 			if err != nil {
 				return err
 			}
@@ -214,6 +231,7 @@ type joinCommand struct {
 	uid             string              // UID of the member's kube-system namespace, which identifies the cluster
 	admitted        *hubv1alpha1.Member // the existing Member; nil for a new member
 	others          []string            // the networks of the other members
+	quota           *unstructured.Unstructured
 	own             ranges
 	hasServiceCIDRs bool // the cluster has ServiceCIDRs, which its agent reads
 	definitions     []*unstructured.Unstructured
@@ -247,9 +265,6 @@ func (j *joinCommand) run(ctx context.Context) error {
 		return nil
 	}
 	if err := errors.Join(j.awaitHeartbeat(ctx, before), j.awaitGateway(ctx)); err != nil {
-		return err
-	}
-	if err := j.useUpInvitation(ctx); err != nil {
 		return err
 	}
 	return j.printNextStep(ctx)

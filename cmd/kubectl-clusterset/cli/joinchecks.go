@@ -37,7 +37,7 @@ func (j *joinCommand) check(ctx context.Context) error {
 	if j.uid, err = clusterUID(ctx, j.member); err != nil {
 		return err
 	}
-	for _, run := range []func(context.Context) error{j.checkRuntime, j.checkIdentity, j.checkAdmission, j.checkDefinitions, j.checkRanges, j.checkOverlaps, j.checkGateway, j.checkHubAddress} {
+	for _, run := range []func(context.Context) error{j.checkRuntime, j.checkVersion, j.checkIdentity, j.checkAdmission, j.checkDefinitions, j.checkRanges, j.checkOverlaps, j.checkGateway, j.checkHubAddress} {
 		if err := run(ctx); err != nil {
 			return err
 		}
@@ -74,16 +74,32 @@ func (j *joinCommand) checkRuntime(ctx context.Context) error {
 		j.gateway = j.running[manifests.GatewayDeployment] != nil
 	}
 	j.autoExport = j.autoExports()
+	j.checkInstaller()
 	j.gatewayType = corev1.ServiceType(j.gatewayServiceType)
 	j.setDefaults()
 	j.keepImages()
+	if j.installedBy() != "" {
+		return nil
+	}
 	if err := j.completeImages(); err != nil {
 		j.r.failf("%v", err)
 	}
 	return nil
 }
 
+// checkVersion fails if a new member would be newer than its hub. A member that joins again keeps its version.
+func (j *joinCommand) checkVersion(ctx context.Context) error {
+	if j.agent() == nil {
+		version, err := versionOf(ctx, j.hub.client)
+		checkSkew(j.build.Version, version, err, j.r)
+	}
+	return nil
+}
+
 func (j *joinCommand) checkDefinitions(ctx context.Context) error {
+	if j.installedBy() != "" {
+		return nil
+	}
 	var err error
 	j.definitions, err = checkMemberDefinitions(ctx, j.member, keepDefinitions, j.r)
 	return err
@@ -94,14 +110,13 @@ func (j *joinCommand) checkAdmission(ctx context.Context) error {
 	if j.id == "" {
 		return nil
 	}
-	member := &hubv1alpha1.Member{}
-	err := j.hub.client.Get(ctx, client.ObjectKey{Namespace: j.id.HubNamespace(), Name: hubv1alpha1.MemberName}, member)
+	member, err := j.memberOnHub(ctx, j.id)
 	switch {
-	case isAbsentKind(err):
-		j.r.okf("cluster ID %q is free", j.id)
-		return nil
 	case err != nil:
 		return fmt.Errorf("get Member of %s on the hub: %w", j.id, err)
+	case member == nil:
+		j.r.okf("cluster ID %q is free", j.id)
+		return nil
 	}
 	j.admitted = member
 	if member.Spec.Suspended {
@@ -118,6 +133,7 @@ func (j *joinCommand) checkAdmission(ctx context.Context) error {
 	switch holder {
 	case j.uid:
 		j.r.okf("cluster ID %q is this cluster's already", j.id)
+		return j.checkCopy(ctx, beat)
 	case "":
 		j.r.okf("cluster ID %q has been admitted by hand, and no agent has used it yet", j.id)
 	default:

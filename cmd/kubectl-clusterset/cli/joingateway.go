@@ -179,7 +179,7 @@ func (j *joinCommand) awaitGateway(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, j.wait)
 	defer cancel()
 	published := &hubv1alpha1.PublishedGateway{}
-	err := poll(ctx, func(ctx context.Context) (bool, error) {
+	err := pollUntilEnd(ctx, func(ctx context.Context) (bool, error) {
 		err := j.hub.client.Get(ctx, client.ObjectKey{Namespace: j.id.HubNamespace(), Name: hubv1alpha1.GatewayName}, published)
 		if err != nil {
 			return false, client.IgnoreNotFound(ignoreTransient(err))

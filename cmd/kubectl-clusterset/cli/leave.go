@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,26 +13,24 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/install"
 	"github.com/tombolo-mcs/tombolo/manifests"
-	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
-	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 const aboutLeave = `Remove the current context's cluster from its clusterset.
 
 The command first stops the agent. Then it suspends the Member on the hub, so that the other members stop using its pods. It
-waits for the next heartbeat of each connected member, for at most a minute, and lists those that sent none. It deletes the
+waits for the next heartbeat of each connected member, for three heartbeat intervals (30 seconds by default, at most a minute),
+and lists those that sent none. It deletes the
 Member with all its records. Then it deletes everything that Tombolo has created in the cluster: imports and their Services,
-the ServiceExports of labelled Services, the agent, the DNS, its ClusterProperties. The users' ServiceExports stay, without
-status, and so do grants and policies, and the kinds of all these. The command asks before its first change, unless --yes is
-given.
+the ServiceExports of labelled Services, the agent, the DNS, its ClusterProperties. The users' ServiceExports, grants and
+policies stay, without status, and so do their kinds. The command asks before its first change, unless --yes is given.
 
 If one side no longer exists, leave on the other one only: --from hub for a member that no longer exists (with
---cluster-id), --from member if the hub no longer exists. Run the command again after an interruption.`
+--cluster-id), --from member if the hub no longer exists. If you leave on one side and the other one still exists, leave there too. Run
+the command again after an interruption.`
 
 const examplesLeave = `  kubectl clusterset leave --context east --hub-context hub --dry-run
   kubectl clusterset leave --context east --hub-context hub --yes
@@ -153,8 +152,18 @@ func (l *leaveCommand) run(ctx context.Context) error {
 	}
 	if !l.isDryRun() {
 		l.r.titlef("%s has left.", l.name())
+		l.noteHub()
 	}
 	return nil
+}
+
+// noteHub says how the records on the hub are deleted if only the member's side has been.
+func (l *leaveCommand) noteHub() {
+	if l.from != memberOnly {
+		return
+	}
+	id := cmp.Or(string(l.id), "ID")
+	l.r.notef("if the hub still exists, it keeps the Member and the records: kubectl clusterset leave --from hub --cluster-id %s --hub-context HUB", id)
 }
 
 // consequence returns what the command is about to do.
@@ -174,60 +183,6 @@ func (l *leaveCommand) name() string {
 		return "This cluster"
 	}
 	return string(l.id)
-}
-
-// check sets the cluster ID, and fails if it is not that of the selected cluster (K2).
-func (l *leaveCommand) check(ctx context.Context) error {
-	l.r.titlef("Checking")
-	wanted := l.given
-	if l.member != nil {
-		own, err := property(ctx, l.member, aboutv1beta1.ClusterIDProperty)
-		if err != nil {
-			return err
-		}
-		switch {
-		case own == nil && wanted == "" && l.from == memberOnly:
-			l.r.notef("this cluster has no ClusterProperty %s: whatever is left of Tombolo in it is removed", aboutv1beta1.ClusterIDProperty)
-			return nil
-		case own != nil && wanted != "" && own.Spec.Value != wanted:
-			l.r.failf("this cluster calls itself %q, not %q: correct --cluster-id or --context", own.Spec.Value, wanted)
-			return nil
-		case own != nil:
-			wanted = own.Spec.Value
-		}
-	}
-	id, err := clusterset.ParseClusterID(wanted)
-	if err != nil {
-		l.r.failf("%v", err)
-		return nil
-	}
-	l.id = id
-	l.r.okf("cluster ID %q", id)
-	if l.hub == nil {
-		return nil
-	}
-	return l.checkHolder(ctx)
-}
-
-// checkHolder fails if the heartbeat on the hub is that of another cluster than the selected one.
-func (l *leaveCommand) checkHolder(ctx context.Context) error {
-	beat := &hubv1alpha1.Heartbeat{}
-	err := l.hub.client.Get(ctx, client.ObjectKey{Namespace: l.id.HubNamespace(), Name: hubv1alpha1.HeartbeatName}, beat)
-	if isAbsentKind(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("get the heartbeat of %s on the hub: %w", l.id, err)
-	}
-	if l.member == nil {
-		l.r.notef("its last heartbeat, by its own clock, was at %s", beat.Spec.RenewTime.UTC().Format("2006-01-02 15:04:05 MST"))
-		return nil
-	}
-	uid, err := clusterUID(ctx, l.member)
-	if err == nil && uid != beat.Spec.ClusterUID {
-		l.r.failf("on the hub, %q is another cluster (its kube-system has the UID %s, this one's %s): to take this one out, pass --from member", l.id, beat.Spec.ClusterUID, uid)
-	}
-	return err
 }
 
 // deleteMember deletes the member's objects on the hub, and waits until they do not exist.

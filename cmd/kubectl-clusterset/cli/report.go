@@ -32,6 +32,8 @@ type report struct {
 	objects io.Writer
 	printed string
 	dryRun  install.DryRun
+	// changed is true if an object was written.
+	changed bool
 }
 
 // checkResult is a check, for a program that reads it.
@@ -71,16 +73,20 @@ func (r *report) failf(format string, args ...any) {
 	r.linef("FAIL", format, args...)
 }
 
-// checkError returns errChecks if a check has failed.
+// checkError returns errChecks if a check has failed, or errPartly if something has been changed before.
 func (r *report) checkError() error {
-	if r.failed > 0 {
-		return errChecks
+	switch {
+	case r.failed == 0:
+		return nil
+	case r.changed:
+		return errPartly
 	}
-	return nil
+	return errChecks
 }
 
 // outcome prints the outcome of a write as kubectl does, with the name of the object as resourceName returns it.
 func (r *report) outcome(outcome install.Outcome, name string) {
+	r.changed = r.changed || r.dryRun != install.ServerDryRun && r.dryRun != install.ClientDryRun && outcome != install.Unchanged && outcome != install.NotFound
 	suffix := map[install.DryRun]string{install.ServerDryRun: " (server dry run)", install.ClientDryRun: " (dry run)"}[r.dryRun]
 	fmt.Fprintf(r.out, "%s %s%s\n", name, outcome, suffix)
 }

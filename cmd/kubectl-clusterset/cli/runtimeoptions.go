@@ -120,7 +120,7 @@ func get(ctx context.Context, c *cluster, name string, object client.Object) (bo
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("get %T %s of %s: %w", object, name, c.what, err)
+		return false, fmt.Errorf("get %s %s of %s: %w", clusterset.KindOf(object), name, c.what, err)
 	}
 	return true, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -38,7 +39,7 @@ func (p *serviceSelection) addFlags(cmd *cobra.Command) {
 	flags.StringVarP(&p.selector, "selector", "l", "", "Services with these labels")
 }
 
-var errNoSelection = errors.New("which Services? Pass their names, or -l, or --all; and -n for their namespace")
+var errNoSelection = errors.New("which Services? Pass their names, or -l, or --all; and -n for their namespace, or NAMESPACE/SERVICE")
 
 // connect validates the flags, and connects to the cluster of the kubeconfig flags.
 func (p *serviceSelection) connect(usual *genericclioptions.ConfigFlags, names []string) error {
@@ -51,7 +52,6 @@ func (p *serviceSelection) connect(usual *genericclioptions.ConfigFlags, names [
 	if ways != 1 {
 		return usageError{errNoSelection}
 	}
-	p.names = slices.Compact(slices.Sorted(slices.Values(names)))
 	var err error
 	if p.labels, err = labels.Parse(p.selector); err != nil {
 		return usageError{fmt.Errorf("-l %s: %w", p.selector, err)}
@@ -59,12 +59,41 @@ func (p *serviceSelection) connect(usual *genericclioptions.ConfigFlags, names [
 	if p.namespace, _, err = usual.ToRawKubeConfigLoader().Namespace(); err != nil {
 		return usageError{err}
 	}
+	if err := p.selectNames(usual, names); err != nil {
+		return err
+	}
 	config, err := usual.ToRESTConfig()
 	if err != nil {
 		return usageError{err}
 	}
 	p.member, err = connect("this cluster", "--kubeconfig and --context", config, writeFlags{dryRunFlags: p.dryRunFlags})
 	return err
+}
+
+// selectNames selects Services of one namespace by name. Each argument is SERVICE or NAMESPACE/SERVICE.
+func (p *serviceSelection) selectNames(usual *genericclioptions.ConfigFlags, arguments []string) error {
+	for i, argument := range arguments {
+		key, err := serviceKey(usual, argument)
+		if err != nil {
+			return err
+		}
+		if i > 0 && key.Namespace != p.namespace {
+			return usageError{fmt.Errorf("%s is in namespace %s, and %s in %s: run the command once for each namespace", arguments[0], p.namespace, argument, key.Namespace)}
+		}
+		p.namespace = key.Namespace
+		p.names = append(p.names, key.Name)
+	}
+	slices.Sort(p.names)
+	p.names = slices.Compact(p.names)
+	return nil
+}
+
+// checkName returns an error if no Service can have a name.
+func checkName(name string) error {
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return fmt.Errorf("no Service can have the name %q: it must consist of at most 63 lower case letters, digits and hyphens; see kubectl get services", name)
+	}
+	return nil
 }
 
 // isSelector reports whether the Services are selected by labels or all, not by name.

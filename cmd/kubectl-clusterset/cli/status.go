@@ -27,7 +27,10 @@ hub alone it shows the data of the hub. Each member that is read adds its import
 services, only those with problems are listed, unless --services all or -o wide is given. -o json and -o yaml print
 everything in a stable format (kind ClustersetStatus, cli.tombolo-mcs.io/v1).
 
-The exit code is 0, with or without problems. With --exit-code it is 1 if there is an error or a warning.`
+What cannot be read is a problem too, and the rest is shown: without the hub, what the clusters have.
+
+The exit code is 0, with or without problems. With --exit-code it is 1 if there is an error or a warning. It is 3 if the hub or a
+cluster could not be read completely.`
 
 const examplesStatus = `  kubectl clusterset status
   kubectl clusterset status --all-contexts
@@ -104,10 +107,16 @@ func (l *statusCommand) run(ctx context.Context, usual *genericclioptions.Config
 	if l.follow {
 		return l.watch(ctx, found, status)
 	}
+	return l.verdict(status)
+}
+
+// verdict returns the error of a status that has been printed.
+func (l *statusCommand) verdict(status survey.Status) error {
+	var result error
 	if l.exitCode && len(status.Problems) > 0 {
-		return errProblems
+		result = errProblems
 	}
-	return nil
+	return completeness(status.IsComplete()).verdict(result)
 }
 
 func (l *statusCommand) print(status survey.Status) error {
@@ -119,7 +128,19 @@ func (l *statusCommand) print(status survey.Status) error {
 	return nil
 }
 
-// watch prints changes until ctx ends. If the hub does not answer, it reports that once, and waits for the hub.
+// again reads the hub again, or everything if something could not be read.
+func (l *statusCommand) again(ctx context.Context, found *survey.Clusterset) (*survey.Clusterset, error) {
+	if len(found.Unread) > 0 {
+		return survey.Find(ctx, l.options)
+	}
+	h, err := survey.ReadHub(ctx, found.Hub.KubeContext)
+	next := *found
+	next.Hub = h
+	return &next, err
+}
+
+// watch prints changes until ctx ends. If the hub does not answer, it reports that once, and waits for the hub. It returns an error if not
+// everything could be read at the end.
 func (l *statusCommand) watch(ctx context.Context, found *survey.Clusterset, before survey.Status) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -127,16 +148,16 @@ func (l *statusCommand) watch(ctx context.Context, found *survey.Clusterset, bef
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return completeness(before.IsComplete() && !unreachable).verdict(nil)
 		case <-ticker.C:
 		}
-		h, err := survey.ReadHub(ctx, found.Hub.KubeContext)
+		next, err := l.again(ctx, found)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			continue
 		case err != nil:
 			if !unreachable {
-				fmt.Fprintf(l.err, "note: the hub does not answer, waiting for it: %v\n", err)
+				fmt.Fprintf(l.err, "note: the hub does not answer, waiting for it: %s\n", plain(survey.FailureOf(err, "").Message))
 			}
 			unreachable = true
 			continue
@@ -144,7 +165,7 @@ func (l *statusCommand) watch(ctx context.Context, found *survey.Clusterset, bef
 			fmt.Fprintln(l.err, "note: the hub answers again")
 			unreachable = false
 		}
-		found.Hub = h
+		found = next
 		after := found.Status(ctx).InNamespace(l.namespace)
 		changes := survey.ChangesBetween(before, after)
 		if ctx.Err() != nil || changes.IsEmpty() {

@@ -33,9 +33,14 @@ type statusPrinter struct {
 
 func (p statusPrinter) write(s survey.Status) {
 	p.problems(s.Problems)
-	fmt.Fprintf(p.out, "\nMEMBERS (%d), by the hub at %s\n", len(s.Members), plain(s.Hub))
+	fmt.Fprintf(p.out, "\n%s\n", membersTitle(s))
 	p.members(s.Members).write(p.out)
-	fmt.Fprintf(p.out, "\nSERVICES (%d)\n", len(s.Services))
+	p.unknownDNS(s.Members)
+	title := "SERVICES"
+	if !s.IsHubRead() {
+		title = "SERVICES of these"
+	}
+	fmt.Fprintf(p.out, "\n%s (%d)\n", title, len(s.Services))
 	shown := p.shown(s)
 	if len(shown) > 0 {
 		p.serviceTable(shown).write(p.out)
@@ -43,6 +48,18 @@ func (p statusPrinter) write(s survey.Status) {
 	if rest := len(s.Services) - len(shown); rest > 0 {
 		fmt.Fprintf(p.out, "  %d more without problems are not shown: --services all lists them\n", rest)
 	}
+}
+
+// membersTitle returns the title of the table of members.
+func membersTitle(s survey.Status) string {
+	if s.IsHubRead() {
+		version := ""
+		if s.HubVersion != "" {
+			version = " of version " + plain(s.HubVersion)
+		}
+		return fmt.Sprintf("MEMBERS (%d), by the hub at %s%s", len(s.Members), plain(s.Hub), version)
+	}
+	return fmt.Sprintf("MEMBERS that were read (%d)", len(s.Members))
 }
 
 // problems prints the problems. It limits the number for each reason unless all is requested.
@@ -60,7 +77,9 @@ func (p statusPrinter) problems(problems []survey.Problem) {
 			continue
 		}
 		fmt.Fprintln(p.out, "  "+p.problem(problem))
-		fmt.Fprintln(p.out, "     -> "+plain(problem.Next))
+		if problem.Next != "" {
+			fmt.Fprintln(p.out, "     -> "+plain(problem.Next))
+		}
 	}
 	if left > 0 {
 		fmt.Fprintf(p.out, "  %d more of the same kinds are not shown: -o wide lists them\n", left)
@@ -87,19 +106,22 @@ func subjectOf(problem survey.Problem) string {
 }
 
 func (p statusPrinter) members(members []survey.MemberStatus) *table {
-	t := &table{header: []string{"ID", "STATE", "LAST HEARTBEAT", "VERSION", "PUBLICATION", "EXPORTS", "ENDPOINTS", "IMPORTS", "PENDING DELETIONS", "CONTEXT"}}
+	t := &table{header: []string{"ID", "STATE", "LAST HEARTBEAT", "VERSION", "PUBLICATION", "EXPORTS", "ENDPOINTS", "IMPORTS", "PENDING DELETIONS", "DNS", "CONTEXT"}}
 	networks := survey.Networks(members)
 	if len(networks) > 1 {
 		t.header = append(t.header, "NETWORK")
 	}
 	for _, m := range members {
 		lastHeartbeat := "never"
-		if m.SilentSeconds != nil {
+		switch {
+		case m.State == survey.StateUnknown:
+			lastHeartbeat = "?"
+		case m.SilentSeconds != nil:
 			lastHeartbeat = duration.HumanDuration(m.Silence()) + " ago"
 		}
 		row := []string{
 			string(m.ID), stateWords[m.State], lastHeartbeat, m.Version, m.Publication, strconv.Itoa(m.Exports),
-			readyOf(m.ReadyEndpoints, m.Endpoints), optional(m.Imports), optional(m.PendingDeletions), m.Context,
+			endpointCount{m.ReadyEndpoints, m.Endpoints, m.AtLeast}.String(), optional(m.Imports), optional(m.PendingDeletions), dnsWords[m.DNS], m.Context,
 		}
 		if len(networks) > 1 {
 			row = append(row, m.Network)
@@ -110,11 +132,38 @@ func (p statusPrinter) members(members []survey.MemberStatus) *table {
 }
 
 var stateWords = map[survey.State]string{
-	survey.StateConnected: "connected", survey.StateSilent: "SILENT", survey.StateNeverConnected: "NO HEARTBEAT",
+	survey.StateConnected: "connected", survey.StateSilent: "SILENT", survey.StateNeverConnected: "NO HEARTBEAT", survey.StateUnknown: "?",
 }
 
-// readyOf returns the numbers of ready endpoints and of all, as in "2/3".
-func readyOf(ready, all int) string { return fmt.Sprintf("%d/%d", ready, all) }
+var dnsWords = map[survey.DNSState]string{
+	survey.DNSForwarded: "forwarded", survey.DNSServed: "served", survey.DNSStale: "STALE", survey.DNSNotSet: "NOT SET", survey.DNSNotKnown: "?", "": "?",
+}
+
+// unknownDNS prints why it is not known what the DNS of members does.
+func (p statusPrinter) unknownDNS(members []survey.MemberStatus) {
+	for _, m := range members {
+		if m.DNS == survey.DNSNotKnown {
+			fmt.Fprintf(p.out, "  %s: %s\n", m.ID, plain(m.DNSMessage))
+		}
+	}
+}
+
+// endpointCount are the numbers of ready endpoints and of all. atLeast is true if there may be more.
+type endpointCount struct {
+	ready, all int
+	atLeast    bool
+}
+
+// String returns the numbers as in "2/3". If there may be more, it returns "2+", and "?" if nothing is known.
+func (c endpointCount) String() string {
+	switch {
+	case !c.atLeast:
+		return fmt.Sprintf("%d/%d", c.ready, c.all)
+	case c.all == 0:
+		return "?"
+	}
+	return fmt.Sprintf("%d+", c.ready)
+}
 
 func optional(n *int) string {
 	if n == nil {
@@ -164,7 +213,7 @@ func (p statusPrinter) serviceTable(services []survey.ServiceStatus) *table {
 func exporters(s survey.ServiceStatus) string {
 	var words []string
 	for _, e := range s.Exporters {
-		words = append(words, fmt.Sprintf("%s(%s)", e.Cluster, readyOf(e.ReadyEndpoints, e.Endpoints)))
+		words = append(words, fmt.Sprintf("%s(%s)", e.Cluster, endpointCount{e.ReadyEndpoints, e.Endpoints, e.AtLeast}))
 	}
 	return strings.Join(words, ",")
 }
@@ -202,7 +251,7 @@ func printChanges(out io.Writer, paint func(colour, string) string, c survey.Cha
 	}
 	for _, m := range c.Members {
 		fmt.Fprintf(out, "%s  member %s: %s, version %s, publication %s, %d exports, %s endpoints, %s imports, %s pending deletions\n", at, m.ID, stateWords[m.State],
-			cmp.Or(plain(m.Version), "unknown"), m.Publication, m.Exports, readyOf(m.ReadyEndpoints, m.Endpoints), optional(m.Imports), optional(m.PendingDeletions))
+			cmp.Or(plain(m.Version), "unknown"), m.Publication, m.Exports, endpointCount{m.ReadyEndpoints, m.Endpoints, m.AtLeast}.String(), optional(m.Imports), optional(m.PendingDeletions))
 	}
 	for _, m := range c.MembersGone {
 		fmt.Fprintf(out, "%s  member %s: has left\n", at, m.ID)

@@ -28,7 +28,10 @@ DNS answer. If the Service is an alias, the command follows its import, and then
 
 The command changes nothing: it runs the agents' own controllers with dry-run requests, with the agents' rights if you may
 impersonate them. --from names a cluster that must import the service: there, a missing namespace is an error. --client names
-the service account of a client: the rules about access must not deny it the service of all exporters.`
+the service account of a client: the rules about access must not deny it the service of all exporters.
+
+The exit code is 1 if the service is broken, or if it is not known whether it works. It is 3 if the hub or a cluster could not be
+read: the command then follows the service through the rest.`
 
 const examplesTrace = `  kubectl clusterset trace shop/cart
   kubectl clusterset trace shop/cart --all-contexts --from west
@@ -60,8 +63,8 @@ func newTrace(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOS
 	cmd.Flags().DurationVar(&t.settle, "settle", survey.DefaultSettle, "repeat the check for so long if a hop is broken")
 	addOutput(cmd, &t.output, "json or yaml; defaults to text", formatJSON, formatYAML)
 	complete := completer{usual}
-	cmd.ValidArgsFunction = at(0, completeWith(complete.keys(&t.hubFlags)))
-	completeFlag(cmd, "from", completeWith(complete.members(&t.hubFlags)))
+	cmd.ValidArgsFunction = at(0, complete.keys(&t.hubFlags))
+	completeFlag(cmd, "from", complete.members(&t.hubFlags))
 	return cmd
 }
 
@@ -93,7 +96,7 @@ func (t *traceCommand) run(ctx context.Context, usual *genericclioptions.ConfigF
 	if err != nil {
 		return err
 	}
-	if t.from != "" && found.Member(clusterset.ClusterID(t.from)) == nil {
+	if t.from != "" && found.Member(clusterset.ClusterID(t.from)) == nil && len(found.Unread) == 0 {
 		return usageError{fmt.Errorf("--from=%s: none of the contexts that were read leads to such a member: pass --contexts or --all-contexts", t.from)}
 	}
 	result, err := survey.Trace(ctx, survey.TraceOptions{
@@ -109,13 +112,14 @@ func (t *traceCommand) run(ctx context.Context, usual *genericclioptions.ConfigF
 	} else {
 		printTrace(streams.Out, result)
 	}
+	read := completeness(len(found.Unread) == 0 && !result.IsIncomplete())
 	switch {
 	case result.Broken() != nil:
-		return errBroken
+		return read.verdict(errBroken)
 	case result.NotKnown() != nil:
-		return errNotKnown
+		return read.verdict(errNotKnown)
 	}
-	return nil
+	return read.verdict(nil)
 }
 
 // resolvers returns the DNS servers to query for a member.

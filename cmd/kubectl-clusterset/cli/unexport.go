@@ -23,7 +23,7 @@ The other clusters stop sending traffic to this one at once. If no other cluster
 are deleted. The Services themselves stay. Select Services by name, by label with -l, or with --all. With -l and --all, the
 command asks before it deletes.`
 
-const examplesUnexport = `  kubectl clusterset unexport web -n shop
+const examplesUnexport = `  kubectl clusterset unexport shop/web
   kubectl clusterset unexport --all -n shop --context east --dry-run
   kubectl clusterset unexport --all -n shop --context east --yes`
 
@@ -36,7 +36,7 @@ type unexportCommand struct {
 func newUnexport(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	u := &unexportCommand{confirm: confirmation{streams: streams}}
 	cmd := &cobra.Command{
-		Use:     "unexport SERVICE...",
+		Use:     "unexport [NAMESPACE/]SERVICE...",
 		Short:   "stop exporting Services of a cluster",
 		Long:    aboutUnexport,
 		Example: examplesUnexport,
@@ -98,7 +98,7 @@ func (u *unexportCommand) check(ctx context.Context) ([]string, error) {
 	for i := range list.Items {
 		if name := list.Items[i].Name; u.all || slices.Contains(wanted, name) {
 			u.r.okf("Service %s is exported", name)
-			if clusterset.IsManaged(list.Items[i].Labels) {
+			if clusterset.IsAutomatic(&list.Items[i]) {
 				u.r.notef("an agent with --%s has exported %s because of the label %s, and does so again as long as the Service or its Namespace has it: set it to \"false\" on the Service instead",
 					autoExportFlag, name, clusterset.LabelAutoExport)
 			}

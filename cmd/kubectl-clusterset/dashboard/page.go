@@ -65,6 +65,8 @@ type exporter struct {
 	Cluster clusterset.ClusterID `json:"cluster"`
 	Ready   int                  `json:"ready"`
 	All     int                  `json:"all"`
+	// AtLeast is true if there may be more.
+	AtLeast bool `json:"atLeast,omitempty"`
 	// Differs is true if the export differs from the oldest one.
 	Differs bool `json:"differs,omitempty"`
 }
@@ -167,7 +169,7 @@ func rowOf(s survey.ServiceStatus, columns map[clusterset.ClusterID]int, letters
 	result := row{Namespace: s.Namespace, Name: s.Name, Type: string(s.Type), Ports: s.Ports, Imports: string(imports)}
 	for _, e := range s.Exporters {
 		differs := slices.ContainsFunc(s.Conflicts, func(c survey.ConflictStatus) bool { return slices.Contains(c.Disagree, e.Cluster) })
-		result.Exporters = append(result.Exporters, exporter{e.Cluster, e.ReadyEndpoints, e.Endpoints, differs})
+		result.Exporters = append(result.Exporters, exporter{e.Cluster, e.ReadyEndpoints, e.Endpoints, e.AtLeast, differs})
 	}
 	return result
 }

@@ -104,7 +104,7 @@ func TestPage(t *testing.T) {
 		Problems: []survey.Problem{}, Unreached: []survey.UnreachedStatus{}, Unanswered: []survey.Unanswered{},
 		Links: []link{{"one", "two", "u"}},
 		services: []row{
-			{Namespace: "shop", Name: "web", Exporters: []exporter{{"east", 2, 3, false}, {"west", 0, 0, true}}, Imports: "g-"},
+			{Namespace: "shop", Name: "web", Exporters: []exporter{{"east", 2, 3, false, false}, {"west", 0, 0, false, true}}, Imports: "g-"},
 			{Namespace: "shop", Name: "cart", Imports: "u-"},
 		},
 	}

@@ -8,11 +8,14 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // Installer applies and deletes whole objects with the administrator's rights, by server-side apply.
@@ -34,8 +37,10 @@ const (
 	ClientDryRun DryRun = "client"
 )
 
-// installerOwner is the field manager of the objects that an Installer applies.
-const installerOwner = client.FieldOwner("kubectl-clusterset")
+// FieldManager is the field manager of the objects that an Installer applies.
+const FieldManager = "kubectl-clusterset"
+
+const installerOwner = client.FieldOwner(FieldManager)
 
 // Outcome is the outcome of a write, also of a dry run.
 type Outcome string
@@ -57,6 +62,9 @@ func (i Installer) DryRun(by DryRun) Installer { i.dryRun = by; return i }
 
 // Force returns an Installer that takes over fields of other field managers.
 func (i Installer) Force() Installer { i.force = true; return i }
+
+// IsForced reports whether it takes over fields of other field managers.
+func (i Installer) IsForced() bool { return i.force }
 
 // IsDryRun reports whether it only simulates its writes.
 func (i Installer) IsDryRun() bool { return i.dryRun == ServerDryRun || i.dryRun == ClientDryRun }
@@ -84,20 +92,19 @@ func (i Installer) Apply(ctx context.Context, object *unstructured.Unstructured)
 		return Created, nil // its namespace or its kind would have been created before it
 	case apierrors.IsConflict(err):
 		return "", fmt.Errorf("apply %s: another client has changed it (%w): --force-conflicts overwrites that", NameOf(object), err)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return "", fmt.Errorf("apply %s: its namespace is being deleted: wait until it does not exist (kubectl wait --for=delete namespace/%s), and run this again (%w)",
+			NameOf(object), object.GetNamespace(), err)
 	case err != nil:
 		return "", fmt.Errorf("apply %s: %w", NameOf(object), err)
-	case before == nil:
-		return Created, nil
-	case equality.Semantic.DeepEqual(content(before), content(after)):
-		return Unchanged, nil
 	}
-	return Configured, nil
+	return outcomeOf(before, after), nil
 }
 
 // Update writes an object of another owner that was read and edited. It fails if the object has changed since.
 func (i Installer) Update(ctx context.Context, edited client.Object) (Outcome, error) {
 	before := edited.DeepCopyObject().(client.Object)
-	key, kind := client.ObjectKeyFromObject(edited), fmt.Sprintf("%T", edited)
+	key, kind := client.ObjectKeyFromObject(edited), clusterset.KindOf(edited)
 	if err := i.client.Get(ctx, key, before); err != nil {
 		return "", fmt.Errorf("get %s %s: %w", kind, key, err)
 	}
@@ -113,6 +120,25 @@ func (i Installer) Update(ctx context.Context, edited client.Object) (Outcome, e
 	}
 	if err := i.client.Update(ctx, edited, options...); err != nil {
 		return "", fmt.Errorf("update %s %s: %w", kind, key, err)
+	}
+	return Configured, nil
+}
+
+// Patch writes the difference between an object that was read and its edited copy, and takes over the fields that differ, so that it has no
+// conflicts with other field managers. Other fields stay, also those that this version does not know.
+func (i Installer) Patch(ctx context.Context, before, edited client.Object) (Outcome, error) {
+	if equality.Semantic.DeepEqual(before, edited) {
+		return Unchanged, nil
+	}
+	if i.dryRun == ClientDryRun {
+		return Configured, nil
+	}
+	options := []client.PatchOption{installerOwner}
+	if i.dryRun == ServerDryRun {
+		options = append(options, client.DryRunAll)
+	}
+	if err := i.client.Patch(ctx, edited.DeepCopyObject().(client.Object), client.MergeFrom(before), options...); err != nil {
+		return "", fmt.Errorf("patch %s %s: %w", clusterset.KindOf(edited), client.ObjectKeyFromObject(edited), err)
 	}
 	return Configured, nil
 }

@@ -20,8 +20,9 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 )
 
-// Assess computes the status of the clusterset from the hub and the objects of the reachable members. It is pure.
-func Assess(h *Hub, members []MemberObjects, unreached []Unreached) Status {
+// Assess computes the status of the clusterset from the hub and the objects of the reachable members. unread are the API servers that
+// could not be read. It is pure.
+func Assess(h *Hub, members []MemberObjects, unreached []Unreached, unread ...Unread) Status {
 	a := assessment{
 		hub: h, objects: map[clusterset.ClusterID]MemberObjects{}, members: map[clusterset.ClusterID]*MemberStatus{},
 		unreached: map[clusterset.ClusterID]map[clusterset.ClusterID]PathStatus{},
@@ -31,21 +32,23 @@ func Assess(h *Hub, members []MemberObjects, unreached []Unreached) Status {
 	}
 	status := Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: StatusVersion, Kind: StatusKind},
-		Time:     metav1.NewTime(h.Now.UTC()), Hub: h.KubeContext.Config.Host,
+		Time:     metav1.NewTime(h.Now.UTC()), Hub: h.KubeContext.Config.Host, HubVersion: h.Version,
 		Problems: []Problem{}, Members: []MemberStatus{}, Services: []ServiceStatus{},
 	}
 	for _, u := range unreached {
 		status.Unreached = append(status.Unreached, UnreachedStatus{u.Context, u.Err.Error()})
 	}
-	ids := h.Records.Members()
-	slices.Sort(ids)
+	for _, u := range unread {
+		a.problemOfUnread(u)
+	}
+	ids := a.memberIDs(members)
 	for _, id := range ids {
 		m := a.memberStatus(id)
 		a.members[id] = &m
 	}
 	importers := a.importers(isAny)
 	fallbacks := a.importers(isFallback)
-	for _, key := range sortedKeys(h.Records.Keys()) {
+	for _, key := range a.keys(members) {
 		known := h.Records.Service(key)
 		status.Services = append(status.Services, a.serviceStatus(key, known, importers[key]))
 		status.Services[len(status.Services)-1].Fallback = fallbacks[key]
@@ -59,6 +62,7 @@ func Assess(h *Hub, members []MemberObjects, unreached []Unreached) Status {
 		}
 	}
 	a.problemOfSkew(status.Members)
+	a.problemsOfVersions(h.Version, status.Members)
 	status.Problems = append(status.Problems, a.problems...)
 	slices.SortStableFunc(status.Problems, bySeverity)
 	return status
@@ -94,13 +98,16 @@ func (a *assessment) memberStatus(id clusterset.ClusterID) MemberStatus {
 	if heartbeat.received {
 		m.SilentSeconds = new(int64(heartbeat.age / time.Second))
 	}
+	if !a.hub.IsRead() {
+		m.Network, m.Publication = "", ""
+	}
 	objects, reached := a.objects[id]
 	if !reached {
 		return m
 	}
-	m.Context = objects.Context
-	if objects.Err != nil {
-		return m
+	m.Context, m.DNS, m.DNSMessage = objects.Context, objects.DNS.State, objects.DNS.Message
+	if len(objects.Errs) > 0 && len(objects.Imports) == 0 {
+		return m // the imports may be what could not be read
 	}
 	imports, pending := 0, 0
 	for i := range objects.Imports {
@@ -150,14 +157,16 @@ func (a *assessment) serviceStatus(key clusterset.ServiceKey, known hub.Service,
 		Namespace: key.Namespace, Name: key.Name, Exporters: []ExporterStatus{}, Importers: importers, Refused: known.RefusedTotal,
 		Paths: a.paths(known, importers),
 	}
-	counts := endpointCounts(known.Slices)
-	for _, export := range known.Exports {
-		e := exporterStatus(export, counts)
-		s.Exporters = append(s.Exporters, e)
-		if m := a.members[export.Cluster]; m != nil {
+	s.Exporters = append(s.Exporters, exporterStatuses(known)...)
+	if !a.hub.IsRead() {
+		a.addSeen(key, &s)
+	}
+	for _, e := range s.Exporters {
+		if m := a.members[e.Cluster]; m != nil {
 			m.Exports++
 			m.Endpoints += e.Endpoints
 			m.ReadyEndpoints += e.ReadyEndpoints
+			m.AtLeast = m.AtLeast || e.AtLeast
 		}
 	}
 	merged, ok := merge.Merge(known.Exports)
@@ -174,8 +183,18 @@ func (a *assessment) serviceStatus(key clusterset.ServiceKey, known hub.Service,
 	return s
 }
 
+// exporterStatuses returns the counts of the endpoints of all exporters.
+func exporterStatuses(known hub.Service) []ExporterStatus {
+	counts := endpointCounts(known.Slices)
+	var result []ExporterStatus
+	for _, export := range known.Exports {
+		result = append(result, exporterStatus(export, counts))
+	}
+	return result
+}
+
 // exporterStatus returns the counts of an exporter's endpoints. One that publishes no addresses says how many endpoints of a port are
-// available, up to two.
+// available, up to a limit (W2).
 func exporterStatus(export clusterset.Export, counts map[clusterset.ClusterID]ExporterStatus) ExporterStatus {
 	result := counts[export.Cluster]
 	result.Cluster = export.Cluster
@@ -184,6 +203,7 @@ func exporterStatus(export clusterset.Export, counts map[clusterset.ClusterID]Ex
 			result.Endpoints = max(result.Endpoints, int(available))
 		}
 		result.ReadyEndpoints = result.Endpoints
+		result.AtLeast = result.Endpoints >= clusterset.MaxAvailable
 	}
 	return result
 }
@@ -218,11 +238,12 @@ func endpointCounts(list []clusterset.Slice) map[clusterset.ClusterID]ExporterSt
 
 // reasons are the reasons of problems in the order in which they are listed.
 var reasons = []Reason{
-	ReasonMemberSilent, ReasonMemberNeverConnected, ReasonRecordRefused, ReasonExportInvalid, ReasonExportFailed,
-	ReasonImportNotReady, ReasonImportObstructed, ReasonAliasNotReady, ReasonGatewayUnreachable, ReasonRuleNotAccepted, ReasonMemberUnreadable,
-	ReasonNotKnown, ReasonDeletionPending, ReasonConflict, ReasonNoReadyEndpoints, ReasonEndpointsLeftOut,
-	ReasonNotExportedByLabel, ReasonNoSource, ReasonFallback, ReasonSourceUnusable, ReasonSettingsLeftOut, ReasonAliasIncomplete, ReasonRuleNotEnforced, ReasonPublicationPartial,
-	ReasonVersionSkew,
+	ReasonHubUnreadable, ReasonContextUnreadable, ReasonMemberSilent, ReasonMemberNeverConnected, ReasonRecordRefused, ReasonExportInvalid, ReasonExportFailed,
+	ReasonImportNotReady, ReasonNoSource, ReasonImportObstructed, ReasonAliasNotReady, ReasonGatewayUnreachable, ReasonDNSStale,
+	ReasonRulesMissing, ReasonRuleNotAccepted, ReasonMemberUnreadable,
+	ReasonNotKnown, ReasonAgentNotReady, ReasonMemberCopied, ReasonDeletionPending, ReasonConflict, ReasonNoReadyEndpoints, ReasonEndpointsLeftOut,
+	ReasonNotExportedByLabel, ReasonFallback, ReasonSourceUnusable, ReasonSettingsLeftOut, ReasonAliasIncomplete, ReasonRuleNamesNotFound, ReasonRuleNotEnforced, ReasonDNSNotSet, ReasonPublicationPartial,
+	ReasonVersionSkew, ReasonMemberNewer,
 }
 
 func bySeverity(a, b Problem) int {

@@ -5,21 +5,20 @@ package survey
 
 import (
 	"cmp"
-	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/autoexport"
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/manifests"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -79,19 +78,11 @@ func (m *Member) gapsOf(
 	return gaps
 }
 
-// allGaps returns the gaps of all namespaces, sorted. Without rights to list Namespaces, only the labels of Services count.
-func (m *Member) allGaps(ctx context.Context, services []corev1.Service, exports []mcsv1beta1.ServiceExport) ([]LabelGap, error) {
-	var labelled corev1.NamespaceList
-	err := m.Client.List(ctx, &labelled, client.MatchingLabels{clusterset.LabelAutoExport: "true"})
-	if err != nil && !apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("list Namespaces of cluster %s: %w", m.ID, err)
-	}
-	labels, terminating := map[string]map[string]string{}, sets.New[string]()
-	for _, namespace := range labelled.Items {
-		labels[namespace.Name] = namespace.Labels
-		if !namespace.DeletionTimestamp.IsZero() {
-			terminating.Insert(namespace.Name)
-		}
+// allGaps returns the gaps of all namespaces, sorted.
+func (m *Member) allGaps(namespaces []corev1.Namespace, services []corev1.Service, exports []mcsv1beta1.ServiceExport) []LabelGap {
+	labels, ending := map[string]map[string]string{}, terminating(namespaces)
+	for i := range namespaces {
+		labels[namespaces[i].Name] = namespaces[i].Labels
 	}
 	servicesIn, exportsIn := map[string][]*corev1.Service{}, map[string][]*mcsv1beta1.ServiceExport{}
 	for _, s := range caches.Pointers(services) {
@@ -102,12 +93,12 @@ func (m *Member) allGaps(ctx context.Context, services []corev1.Service, exports
 	}
 	var gaps []LabelGap
 	for _, namespace := range slices.Sorted(maps.Keys(servicesIn)) {
-		if terminating.Has(namespace) {
+		if ending.Has(namespace) {
 			continue // the agent leaves it alone
 		}
 		gaps = append(gaps, m.gapsOf(namespace, labels[namespace], servicesIn[namespace], exportsIn[namespace])...)
 	}
-	return gaps, nil
+	return gaps
 }
 
 // problemsOfLabels adds one problem if the agent exports nothing by label, one for each namespace that is beyond the limit, and one for
@@ -164,17 +155,26 @@ func (v *memberTrace) gapSteps(t *tracer) []Step {
 	}
 	found, fix := "the label "+clusterset.LabelAutoExport+" asks to export it", v.gap.Fix(v.view.Member.KubeContext.Name)
 	if step, due := v.dueStep(HopExport, v.gapWrites); due {
+		if v.isWaiting() {
+			step = v.step(HopExport, Broken, fmt.Sprintf("its agent creates the ServiceExport %s after the label asked for it, so that a chart can create its own before",
+				autoexport.Delay(v.gap.Service)), "trace it again then; if it still has none: "+v.logsCommand())
+		}
 		return []Step{v.step(HopExport, Note, found, ""), step}
 	}
 	return []Step{v.step(HopExport, state, found+", but "+v.gap.Why(), cmp.Or(fix, "see the message"))}
 }
 
-// exportedBy returns what the label of a Service or of its Namespace has to do with its ServiceExport, by their labels; empty if there is
-// no such label.
-func exportedBy(export, service, namespace map[string]string) string {
+// isWaiting reports whether nothing prevents the creation of the export: the agent may be waiting.
+func (v *memberTrace) isWaiting() bool {
+	refused := slices.ContainsFunc(v.gapWrites, func(w apply.DryRunWrite) bool { return w.Err != nil && !errors.Is(w.Err, apply.ErrStale) })
+	return !refused && !v.isSilent()
+}
+
+// exportedBy returns what the label of a Service or of its Namespace has to do with its ServiceExport; empty if there is no such label.
+func exportedBy(export *mcsv1beta1.ServiceExport, service, namespace map[string]string) string {
 	_, isLabelled := service[clusterset.LabelAutoExport]
 	switch {
-	case clusterset.IsManaged(export):
+	case clusterset.IsAutomatic(export):
 		return ", because of the label " + clusterset.LabelAutoExport
 	case isLabelled || clusterset.IsAutoExported(service, namespace):
 		return ", by a user's ServiceExport: the label " + clusterset.LabelAutoExport + " has no effect"

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/autoexport"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
@@ -92,19 +93,26 @@ func TestGapFix(t *testing.T) {
 func TestExportedBy(t *testing.T) {
 	t.Parallel()
 	type labels = map[string]string
-	ours, label, excluded := labels{clusterset.LabelManagedBy: clusterset.ManagedBy}, labels{clusterset.LabelAutoExport: "true"}, labels{clusterset.LabelAutoExport: "false"}
+	users, ours := &mcsv1beta1.ServiceExport{}, &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
+		Labels: labels{clusterset.LabelManagedBy: clusterset.ManagedBy}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: clusterset.FieldManager}},
+	}}
+	taken := ours.DeepCopy()
+	taken.ManagedFields = append(taken.ManagedFields, metav1.ManagedFieldsEntry{Manager: "kubectl-edit"})
+	label, excluded := labels{clusterset.LabelAutoExport: "true"}, labels{clusterset.LabelAutoExport: "false"}
 	const byLabel, byUser = ", because of the label tombolo-mcs.io/auto-export", ", by a user's ServiceExport: the label tombolo-mcs.io/auto-export has no effect"
 	for name, tc := range map[string]struct {
-		export, service, namespace labels
-		want                       string
+		export             *mcsv1beta1.ServiceExport
+		service, namespace labels
+		want               string
 	}{
-		"no label":                         {},
+		"no label":                         {export: users},
 		"automatic":                        {export: ours, service: label, want: byLabel},
 		"automatic, of the Namespace":      {export: ours, namespace: label, want: byLabel},
-		"a user's own":                     {service: label, want: byUser},
-		"a user's own, of the Namespace":   {namespace: label, want: byUser},
-		"a user's own, although excluded":  {service: excluded, namespace: label, want: byUser},
-		"a user's own, and another reason": {namespace: excluded},
+		"a user's own":                     {export: users, service: label, want: byUser},
+		"a user's own, of the Namespace":   {export: users, namespace: label, want: byUser},
+		"a user's own, although excluded":  {export: users, service: excluded, namespace: label, want: byUser},
+		"a user's own, and another reason": {export: users, namespace: excluded},
+		"automatic, and edited":            {export: taken, service: label, want: byUser},
 	} {
 		check.Equal(t, name, tc.want, exportedBy(tc.export, tc.service, tc.namespace))
 	}

@@ -26,7 +26,7 @@ var usualDNS = []client.ObjectKey{
 	{Namespace: metav1.NamespaceSystem, Name: "kube-dns"},
 	{Namespace: metav1.NamespaceSystem, Name: "rke2-coredns-rke2-coredns"},
 	{Namespace: metav1.NamespaceSystem, Name: "rke2-coredns"},
-	{Namespace: "openshift-dns", Name: "dns-default"},
+	{Namespace: openShiftDNS, Name: "dns-default"},
 	{Namespace: metav1.NamespaceSystem, Name: "coredns"},
 }
 
@@ -197,19 +197,4 @@ func isReadyNode(node corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-}
-
-// nodeLocalDNS is the ConfigMap of NodeLocal DNSCache, and the key of its Corefile.
-var nodeLocalDNS = client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "node-local-dns"}
-
-const corefileKey = "Corefile"
-
-// nodeLocalFault returns what is wrong with NodeLocal DNSCache, which pods query before the cluster DNS; empty if nothing is, or if the
-// cluster does not have it.
-func nodeLocalFault(ctx context.Context, m *Member) string {
-	config := &corev1.ConfigMap{}
-	if err := m.Client.Get(ctx, nodeLocalDNS, config); err != nil || strings.Contains(config.Data[corefileKey], zone) {
-		return ""
-	}
-	return fmt.Sprintf("pods query NodeLocal DNSCache first, and its Corefile (ConfigMap %s) has no block for %s", nodeLocalDNS, zone)
 }

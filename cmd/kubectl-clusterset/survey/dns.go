@@ -48,9 +48,6 @@ func (t *tracer) queryDNS(ctx context.Context, v *memberTrace) []answer {
 	if err != nil {
 		return []answer{{err: err}}
 	}
-	if len(resolvers) > 0 {
-		v.nodeLocal = nodeLocalFault(ctx, v.view.Member)
-	}
 	answers := make([]answer, len(resolvers))
 	var group sync.WaitGroup
 	for i, resolver := range resolvers {
@@ -102,21 +99,33 @@ func addressesIn(reply *dns.Msg) []string {
 	return result
 }
 
-// dnsSteps compares the answers of the member's DNS servers with the import, and returns the first that differs.
+// dnsSteps compares the answers of the member's DNS servers with the import, and returns the first that differs, with its cause if the
+// configuration of the DNS shows it.
 func (v *memberTrace) dnsSteps() []Step {
 	want := v.expectedAddresses()
 	for _, a := range v.answers {
 		if wrong := v.dnsFault(a, want); wrong != nil {
-			return wrong
+			return v.explained(wrong, a.err)
 		}
 	}
-	if len(v.answers) == 0 {
+	switch {
+	case v.dns.State == DNSStale && len(v.answers) == 0:
+		return []Step{v.step(HopDNS, Broken, v.dns.Message, v.dns.Next)}
+	case len(v.answers) == 0:
 		return nil
-	}
-	if v.nodeLocal != "" {
-		return []Step{v.step(HopDNS, NotKnown, v.nodeLocal, "add the block for "+zone+" there too: manifests/dns/corefile/README.md")}
+	case v.dns.State == DNSStale, v.dns.State == DNSNotKnown && v.dns.ofCache: // the answers are not those of the cache, or will not last
+		return []Step{v.step(HopDNS, NotKnown, v.dns.Message, v.dns.Next)}
 	}
 	return []Step{v.step(HopDNS, OK, strings.TrimSuffix(dnsName(v.Sources.Key), ".")+" is "+listed(want), "")}
+}
+
+// explained returns the steps of a fault. If the configuration of the DNS is wrong, it is the cause, unless no pod of the DNS runs.
+func (v *memberTrace) explained(steps []Step, err error) []Step {
+	isCause := v.dns.State == DNSStale || v.dns.State == DNSNotSet && err == nil
+	if !isCause || errors.Is(err, errNoDNS) {
+		return steps
+	}
+	return []Step{v.step(HopDNS, Broken, v.dns.Message+"; "+steps[0].Found, v.dns.Next)}
 }
 
 // dnsFault returns a step if an answer differs from the import, otherwise nil.

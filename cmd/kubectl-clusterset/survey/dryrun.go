@@ -7,7 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -37,10 +41,28 @@ type DryRunResult struct {
 	Events []Event
 }
 
+// Unread returns the error of a controller that an API server has not answered, or has answered without a decision: what the agent would
+// write is not known then. It returns nil if each error is a reason of the agent or of an API server to refuse a write.
+func (r *DryRunResult) Unread() error {
+	for _, err := range []error{r.PublishedErr, r.StatusErr, r.ImportedErr} {
+		var answer apierrors.APIStatus
+		var request *url.Error
+		late := noAnswerError{}
+		switch {
+		case errors.As(err, &late), errors.As(err, &request), errors.Is(err, context.DeadlineExceeded):
+			return err
+		case errors.As(err, &answer) && (answer.Status().Code >= http.StatusInternalServerError || apierrors.IsUnauthorized(err) || apierrors.IsTooManyRequests(err)):
+			return err
+		}
+	}
+	return nil
+}
+
 // Event is an Event that an agent would send.
 type Event struct{ Reason, Note string }
 
-// DryRun runs the controllers of the agent for one service. The API servers validate the writes and store none.
+// DryRun runs the controllers of the agent for one service. The API servers validate the writes and store none. If the hub could not be read,
+// it only reads the service: what an agent writes depends on the hub.
 func (l *MemberView) DryRun(ctx context.Context, key clusterset.ServiceKey) (*DryRunResult, error) {
 	r := &DryRunResult{}
 	var err error
@@ -52,17 +74,20 @@ func (l *MemberView) DryRun(ctx context.Context, key clusterset.ServiceKey) (*Dr
 			return nil, fmt.Errorf("cluster %s: %w", l.Member.ID, err)
 		}
 	}
+	if !l.hub.IsRead() {
+		return r, nil
+	}
 	request := reconcile.Request{NamespacedName: key}
 	outcomes := publication.NewOutcomes()
 	published := &publish.Reconciler{
 		Sources: l.reader, Hub: apply.ToHub(l.hubClient, l.Member.ID.HubNamespace()).DryRun(appendTo(&r.Published)),
-		Allowed: alwaysAllowed, Progress: publication.NewProgress(), Outcomes: outcomes,
+		MayWrite: alwaysAllowed, Progress: publication.NewProgress(), Outcomes: outcomes,
 	}
 	r.PublishedErr = reconcileError(ctx, published, request)
 	r.Outcome = outcomes.Of(key)
 	status := &exportstatus.Reconciler{
 		Sources: l.reader, Member: l.writer(&r.Status), Outcomes: outcomes,
-		Refusal: func() string { return "" }, Events: &eventList{&r.Events}, Clock: clock.RealClock{},
+		Refusal: func() string { return "" }, Unreached: func() time.Time { return time.Time{} }, Events: &eventList{&r.Events}, Clock: clock.RealClock{},
 	}
 	r.StatusErr = reconcileError(ctx, status, request)
 	imported := &imports.Reconciler{

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/pkg/access"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
@@ -37,6 +38,9 @@ type Explanation struct {
 	Refused []string `json:"refused,omitempty"`
 	// Access are the rules about who may use the service through gateways.
 	Access []ExplainedAccess `json:"access,omitempty"`
+	// Seen are the objects of the service in the clusters that were read, if the hub could not be read. Then Exports, Fields, Ports and
+	// Refused are not known.
+	Seen []SeenObject `json:"seen,omitempty"`
 }
 
 // ExplainedExport is an accepted export.
@@ -48,11 +52,14 @@ type ExplainedExport struct {
 	// differs.
 	Since   metav1.Time  `json:"since"`
 	Claimed *metav1.Time `json:"claimed,omitempty"`
-	// Endpoints and ReadyEndpoints count its endpoints.
-	Endpoints      int `json:"endpoints"`
-	ReadyEndpoints int `json:"readyEndpoints"`
+	// Endpoints and ReadyEndpoints count its endpoints. AtLeast is true if there may be more.
+	Endpoints      int  `json:"endpoints"`
+	ReadyEndpoints int  `json:"readyEndpoints"`
+	AtLeast        bool `json:"atLeast,omitempty"`
 	// GrantedTo are the other clusters that import it; absent if all do (A1).
 	GrantedTo []clusterset.ClusterID `json:"grantedTo,omitzero"`
+	// NoMembers are those of GrantedTo that are no members.
+	NoMembers []clusterset.ClusterID `json:"noMembers,omitempty"`
 }
 
 // ExplainedField is a field of the exports that should be equal.
@@ -128,7 +135,8 @@ func (h *Hub) explainExports(byAge []clusterset.Export, known hub.Service) []Exp
 		counted := exporterStatus(export, counts)
 		e := ExplainedExport{
 			Cluster: export.Cluster, State: h.lastHeartbeat(export.Cluster).state(), Since: metav1.NewTime(export.Age),
-			Endpoints: counted.Endpoints, ReadyEndpoints: counted.ReadyEndpoints, GrantedTo: export.GrantedTo,
+			Endpoints: counted.Endpoints, ReadyEndpoints: counted.ReadyEndpoints, AtLeast: counted.AtLeast,
+			GrantedTo: export.GrantedTo, NoMembers: access.NoMembers(export.GrantedTo, h.Records.Properties()),
 		}
 		own := h.Records.Record(export.Cluster, export.Key)
 		if own != nil && !own.Spec.ExportedAt.UTC().Equal(export.Age) {

@@ -38,7 +38,7 @@ func TestExplain(t *testing.T) {
 	r.serves("east", "shop/web", 1, 0)
 	mid := r.exports("mid", "shop/web", 2, port("www", 80))
 	mid.Spec.Labels = map[string]hubv1alpha1.LabelValue{"team": "shop"}
-	mid.Spec.Inactive, mid.Spec.GrantedTo = true, &hubv1alpha1.GrantedTo{Clusters: []hubv1alpha1.GrantedCluster{"north", "east"}}
+	mid.Spec.Inactive, mid.Spec.GrantedTo = true, &hubv1alpha1.GrantedTo{Clusters: []hubv1alpha1.GrantedCluster{"north", "east", "zz"}}
 	r.exports("north", "shop/web", 2, port("http", 80)).Spec.Labels = map[string]hubv1alpha1.LabelValue{"kubernetes.io/x": "y"}
 	explanation, ok := r.hub(t).Explain(keyOf("shop/web"))
 	if !ok {

@@ -39,6 +39,11 @@ func (c *Clusterset) ExplainAccess(ctx context.Context, key clusterset.ServiceKe
 		exporters = append(exporters, export.Cluster)
 	}
 	members := c.Hub.Records.Members()
+	if !c.Hub.IsRead() { // then it is not known which members export it
+		for _, m := range c.Members {
+			members, exporters = append(members, m.ID), append(exporters, m.ID)
+		}
+	}
 	slices.Sort(members)
 	var result []ExplainedAccess
 	add := func(a ExplainedAccess) {

@@ -15,7 +15,6 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
@@ -34,6 +33,35 @@ type Clusterset struct {
 	// Unreached are the contexts whose API server does not answer, and the clusters that are not members of this clusterset
 	// although they have a cluster ID.
 	Unreached []Unreached
+	// Unread are the API servers that should be read and could not be: first the hub, then the contexts of Unreached that the user has
+	// named, or that may lead to members.
+	Unread []Unread
+}
+
+// Unread is an API server that could not be read. If several contexts lead to it, Context is one of them.
+type Unread struct {
+	Context string
+	IsHub   bool
+	Failure
+}
+
+// String names the API server and the reason.
+func (u Unread) String() string {
+	switch {
+	case u.IsHub && u.Context == "":
+		return "the hub could not be read: " + u.Message
+	case u.IsHub:
+		return fmt.Sprintf("the hub (context %s) could not be read: %s", u.Context, u.Message)
+	}
+	return fmt.Sprintf("context %s could not be read: %s", u.Context, u.Message)
+}
+
+// UnreadHub returns the Unread of the hub, nil if the hub was read.
+func (c *Clusterset) UnreadHub() *Unread {
+	if len(c.Unread) > 0 && c.Unread[0].IsHub {
+		return &c.Unread[0]
+	}
+	return nil
 }
 
 // Unreached is a context that is left out, with the reason.
@@ -56,8 +84,13 @@ func (c *Clusterset) Member(id clusterset.ClusterID) *Member {
 
 // Hub is the content of a hub.
 type Hub struct {
+	// KubeContext has no name and no URL if it is not known which API server is the hub.
 	KubeContext KubeContext
-	Snapshot    *hub.Snapshot
+	// Err is why the hub could not be read; nil if it was. Then the hub has no records: missing data never counts as deletion.
+	Err      error
+	Snapshot *hub.Snapshot
+	// Version is the version of the hub; empty if it is not known.
+	Version string
 	// Records is the snapshot as a store without a local cluster.
 	Records *hub.Store
 	// Now is the time of the snapshot, and Renewed the times at which the hub received the last heartbeats. Both are by the hub's
@@ -68,15 +101,18 @@ type Hub struct {
 
 // Errors of Find.
 var (
-	ErrNoHub   = errors.New("none of the contexts that were read leads to a hub: pass --hub-context, --hub-kubeconfig, or both")
-	ErrNotHub  = errors.New("it is no hub, as it has no kind Member: pass the context of the hub in --hub-context, or make this one a hub with \"kubectl clusterset init-hub\"")
-	ErrTwoHubs = errors.New("more than one of the contexts that were read leads to a hub: say which with --hub-context")
+	ErrNoHub     = errors.New("none of the contexts that were read leads to a hub: pass --hub-context, --hub-kubeconfig, or both")
+	ErrNotHub    = errors.New("it is no hub, as it has no kind Member: pass the context of the hub in --hub-context, or make this one a hub with \"kubectl clusterset init-hub\"")
+	ErrNotMember = errors.New("it is no member of this clusterset")
+	ErrTwoHubs   = errors.New("more than one of the contexts that were read leads to a hub: say which with --hub-context")
 )
 
 // FindOptions say where a clusterset is.
 type FindOptions struct {
 	// Contexts are read.
 	Contexts []KubeContext
+	// Selection says whether the user has named the contexts.
+	Selection Selection
 	// Hub is the context of the hub. If it is nil, the hub is one of Contexts, or that of Known whose URL the agent of a member uses.
 	Hub   *KubeContext
 	Known []KubeContext
@@ -84,23 +120,57 @@ type FindOptions struct {
 	Timeout time.Duration
 }
 
-// Find identifies the contexts in parallel, and reads the hub.
+// Selection says how contexts were selected.
+type Selection string
+
+// Values of Selection.
+const (
+	// Named: the user has named each context, or it is the current one.
+	Named Selection = "Named"
+	// All: they are all contexts of the kubeconfig, and some of them may have nothing to do with the clusterset.
+	All Selection = "All"
+)
+
+// Find identifies the contexts in parallel, and reads the hub. What cannot be read is in Unread. It returns an error if nothing shows which
+// API server is the hub.
 func Find(ctx context.Context, o FindOptions) (*Clusterset, error) {
+	var h *Hub
+	var reading sync.WaitGroup
+	if o.Hub != nil {
+		reading.Go(func() { h = o.readHub(ctx, *o.Hub) })
+	}
 	found, unreached := identifyAll(ctx, o.Contexts, o.Timeout)
-	at, err := o.selectHub(found)
-	if err != nil {
-		return nil, withUnreached(err, unreached)
+	reading.Wait()
+	if h == nil {
+		var err error
+		if h, err = o.findHub(ctx, found, unreached); err != nil {
+			return nil, err
+		}
 	}
-	h, err := ReadHub(ctx, *at)
-	if err != nil {
-		return nil, err
+	result := newClusterset(h, found, unreached)
+	if other := o.unreachedHub(result, found); other != nil {
+		result = newClusterset(other, found, unreached)
 	}
-	result := &Clusterset{Hub: h, Unreached: unreached}
+	result.Unread = o.unread(result)
+	return result, ctx.Err()
+}
+
+// newClusterset returns the clusters of the found ones that are members on a hub. If the hub was not read, all clusters with a cluster ID
+// count as members.
+func newClusterset(h *Hub, found []*Member, unreached []Unreached) *Clusterset {
+	result := &Clusterset{Hub: h, Unreached: slices.Clone(unreached)}
 	seen := map[string]bool{}
 	var rejected []nonMember
 	for _, m := range found {
-		if m.ID == "" || seen[m.UID] {
-			continue // not a member, or a second context for the same cluster
+		if m.ID == "" {
+			continue // not a member
+		}
+		if err := h.checkCopy(m); err != nil { // it has the UID of the member
+			rejected = append(rejected, nonMember{m, err})
+			continue
+		}
+		if seen[m.UID] {
+			continue // a second context for the same cluster
 		}
 		seen[m.UID] = true
 		if err := h.checkMembership(m); err != nil {
@@ -113,7 +183,7 @@ func Find(ctx context.Context, o FindOptions) (*Clusterset, error) {
 		result.Unreached = append(result.Unreached, s.unreached(result.Members))
 	}
 	slices.SortFunc(result.Members, func(a, b *Member) int { return cmp.Compare(a.ID, b.ID) })
-	return result, nil
+	return result
 }
 
 // nonMember is a cluster that has a cluster ID but is not a member, with the reason.
@@ -141,6 +211,9 @@ func identifyAll(ctx context.Context, contexts []KubeContext, timeout time.Durat
 			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
 			members[i], errs[i] = identify(ctx, kubeContext)
+			if errs[i] != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				errs[i] = noAnswerError{timeout}
+			}
 		})
 	}
 	group.Wait()
@@ -205,66 +278,4 @@ func (c *Clusterset) NotRead() []clusterset.ClusterID {
 	})
 	slices.Sort(ids)
 	return ids
-}
-
-// withUnreached adds the contexts that did not answer, because one of them may be the hub.
-func withUnreached(err error, unreached []Unreached) error {
-	for _, u := range unreached {
-		err = fmt.Errorf("%w\n  %s: %w", err, u.Context, u.Err)
-	}
-	return err
-}
-
-// ReadHub reads a hub.
-func ReadHub(ctx context.Context, kubeContext KubeContext) (*Hub, error) {
-	var clock serverTime
-	config := rest.CopyConfig(kubeContext.Config)
-	config.Wrap(clock.wrap)
-	c, err := hub.Client(config)
-	if err != nil {
-		return nil, fmt.Errorf("the hub: %w", err)
-	}
-	snapshot, err := hub.Read(ctx, c)
-	if isNotFound(err) {
-		return nil, fmt.Errorf("%s at %s: %w", kubeContext.Name, kubeContext.Config.Host, ErrNotHub)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the hub at %s: %w", kubeContext.Config.Host, err)
-	}
-	return newHub(kubeContext, snapshot, clock.now()), nil
-}
-
-func newHub(kubeContext KubeContext, snapshot *hub.Snapshot, now time.Time) *Hub {
-	return &Hub{
-		KubeContext: kubeContext, Snapshot: snapshot, Now: now, Renewed: snapshot.Renewed(),
-		Records: snapshot.Store("", clusterset.AddressRanges{}),
-	}
-}
-
-// Silence returns the age of the member's last heartbeat, and false if the hub has never received one.
-func (h *Hub) Silence(id clusterset.ClusterID) (time.Duration, bool) {
-	at, ok := h.Renewed[id]
-	if !ok || at.IsZero() {
-		return 0, false
-	}
-	return max(0, h.Now.Sub(at)), true
-}
-
-// checkMembership returns nil if a cluster is the member whose ID it has.
-func (h *Hub) checkMembership(m *Member) error {
-	if h.Records.Member(m.ID) == nil {
-		return fmt.Errorf("it calls itself %s, and the hub has no such member: another clusterset's, or one that has not joined", m.ID)
-	}
-	if beat := h.Records.Heartbeat(m.ID); beat != nil && beat.Spec.ClusterUID != "" && beat.Spec.ClusterUID != m.UID {
-		return fmt.Errorf("it calls itself %s, but on the hub that is another cluster (its kube-system has the UID %s)", m.ID, beat.Spec.ClusterUID)
-	}
-	return nil
-}
-
-// Publication returns the publication state of a member's heartbeat; Partial if there is no heartbeat.
-func (h *Hub) Publication(id clusterset.ClusterID) hubv1alpha1.Publication {
-	if beat := h.Records.Heartbeat(id); beat != nil {
-		return beat.Spec.Publication
-	}
-	return hubv1alpha1.PublicationPartial
 }

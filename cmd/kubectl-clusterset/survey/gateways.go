@@ -38,12 +38,12 @@ func (m *Member) readGateways(ctx context.Context) (gateways, error) {
 		if isNotFound(err) {
 			return gateways{}, nil
 		}
-		return gateways{}, fmt.Errorf("cluster %s: get Service %s: %w", m.ID, clusterset.GatewayService, err)
+		return gateways{}, fmt.Errorf("get Service %s: %w", clusterset.GatewayService, err)
 	}
 	result := gateways{exist: true, remote: map[clusterset.ClusterID]gatewayv1alpha1.RemoteGateway{}}
 	endpoints := &discoveryv1.EndpointSliceList{}
 	if err := m.Client.List(ctx, endpoints, in, client.MatchingLabels{discoveryv1.LabelServiceName: clusterset.GatewayService}); err != nil {
-		return gateways{}, fmt.Errorf("cluster %s: list EndpointSlices: %w", m.ID, err)
+		return gateways{}, fmt.Errorf("list EndpointSlices: %w", err)
 	}
 	for _, slice := range endpoints.Items {
 		for _, endpoint := range slice.Endpoints {
@@ -56,7 +56,7 @@ func (m *Member) readGateways(ctx context.Context) (gateways, error) {
 	statuses, remote := &gatewayv1alpha1.GatewayStatusList{}, &gatewayv1alpha1.RemoteGatewayList{}
 	for _, list := range []client.ObjectList{statuses, remote} {
 		if err := m.Client.List(ctx, list, in); err != nil && !isNotFound(err) {
-			return gateways{}, fmt.Errorf("cluster %s: list %T: %w", m.ID, list, err)
+			return gateways{}, fmt.Errorf("list %s: %w", clusterset.KindOf(list), err)
 		}
 	}
 	result.statuses = statuses.Items

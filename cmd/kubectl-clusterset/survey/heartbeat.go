@@ -6,9 +6,11 @@ package survey
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -24,6 +26,8 @@ type lastHeartbeat struct {
 	interval time.Duration
 	// received is false if the hub has never received one.
 	received bool
+	// unknown is true if the hub could not be read.
+	unknown bool
 }
 
 // defaultInterval is the heartbeat interval if the Heartbeat names none.
@@ -31,12 +35,14 @@ const defaultInterval = 10 * time.Second
 
 func (h *Hub) lastHeartbeat(id clusterset.ClusterID) lastHeartbeat {
 	age, received := h.Silence(id)
-	return lastHeartbeat{age, cmp.Or(h.Records.HeartbeatInterval(id), defaultInterval), received}
+	return lastHeartbeat{age, cmp.Or(h.Records.HeartbeatInterval(id), defaultInterval), received, !h.IsRead()}
 }
 
 // state returns the State of the member.
 func (l lastHeartbeat) state() State {
 	switch {
+	case l.unknown:
+		return StateUnknown
 	case !l.received:
 		return StateNeverConnected
 	case l.age > liveness.GracePeriods*l.interval:
@@ -78,7 +84,10 @@ func (h *Hub) isBehind(ids []clusterset.ClusterID, live []hubv1alpha1.Heartbeat)
 
 // String describes the age of the heartbeat.
 func (l lastHeartbeat) String() string {
-	if !l.received {
+	switch {
+	case l.unknown:
+		return "its last heartbeat is not known, because the hub could not be read"
+	case !l.received:
 		return "its agent has sent no heartbeat yet"
 	}
 	return fmt.Sprintf("the last heartbeat of its agent was %s ago", l.age.Round(time.Second))
@@ -98,6 +107,10 @@ func (h *Hub) untilSilence() time.Duration {
 // isRenewal reports whether a Heartbeat differs only in the times of its renewals, and these are so close to each other that the member
 // was not silent between them, even if the second one was received late.
 func isRenewal(before, after any) bool {
+	if was, ok := before.(*corev1.ConfigMap); ok {
+		is, ok := after.(*corev1.ConfigMap)
+		return ok && maps.Equal(was.Data, is.Data)
+	}
 	from, ok := before.(*hubv1alpha1.Heartbeat)
 	if !ok {
 		return false

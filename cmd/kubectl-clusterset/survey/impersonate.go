@@ -18,7 +18,7 @@ import (
 // those of the agent. If the ServiceAccount does not exist or must not be impersonated, it returns a client with the user's own
 // rights.
 func impersonate(ctx context.Context, config *rest.Config, kinds *runtime.Scheme, namespace, name string) (client.Client, error) {
-	own, err := client.New(unthrottled(config), client.Options{Scheme: kinds})
+	own, err := client.New(answering(config), client.Options{Scheme: kinds})
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func impersonate(ctx context.Context, config *rest.Config, kinds *runtime.Scheme
 	if err := own.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, account); err != nil {
 		return own, client.IgnoreNotFound(err)
 	}
-	as := unthrottled(config)
+	as := answering(config)
 	as.Impersonate = rest.ImpersonationConfig{
 		UserName: "system:serviceaccount:" + namespace + ":" + name,
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},

@@ -13,14 +13,13 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -45,8 +44,12 @@ type Member struct {
 	// Agent is the agent's Deployment; nil if the cluster has none, for example if the agent runs beside the hub.
 	Agent    *appsv1.Deployment
 	Settings Settings
+	// SettingsErr is why the agent and its settings could not be read; nil if they were.
+	SettingsErr error
 	// Client reads from the API server, without a cache.
 	Client client.Client
+	// lease is the Lease of its agents; nil if there is none, or if it may not be read.
+	lease *AgentLease
 	// hasMembers is true if this cluster is a hub too.
 	hasMembers bool
 }
@@ -81,15 +84,21 @@ func identify(ctx context.Context, kubeContext KubeContext) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	kubeContext.Config = unthrottled(kubeContext.Config)
+	var clock serverTime
+	kubeContext.Config = answering(kubeContext.Config)
+	kubeContext.Config.Wrap(clock.wrap)
 	c, err := client.New(kubeContext.Config, client.Options{Scheme: kinds})
 	if err != nil {
 		return nil, err
 	}
 	m := &Member{KubeContext: kubeContext, Client: c}
-	system := &metav1.PartialObjectMetadata{}
-	system.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
+	core, err := kubernetes.NewForConfig(kubeContext.Config)
+	if err != nil {
+		return nil, err
+	}
+	// First a request without discovery, which has no context and so no short time limit.
+	system, err := core.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
 		return nil, fmt.Errorf("get namespace %s: %w", metav1.NamespaceSystem, err)
 	}
 	m.UID = string(system.UID)
@@ -99,34 +108,43 @@ func identify(ctx context.Context, kubeContext KubeContext) (*Member, error) {
 	} else if !isNotFound(err) && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("list Members: %w", err)
 	}
+	if err := m.readIdentity(ctx); err != nil || m.ID == "" {
+		return m, err
+	}
+	m.lease, err = ReadAgentLease(ctx, c, manifests.AgentNamespace, clock.now)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, err
+	}
+	m.SettingsErr = m.readSettings(ctx)
+	return m, ctx.Err()
+}
+
+// readIdentity reads the IDs of the cluster and of its clusterset. They are empty if the cluster is not a member.
+func (m *Member) readIdentity(ctx context.Context) error {
 	property := &aboutv1beta1.ClusterProperty{}
-	err = c.Get(ctx, client.ObjectKey{Name: aboutv1beta1.ClusterIDProperty}, property)
-	if isNotFound(err) {
-		return m, nil // not a member
+	err := m.Client.Get(ctx, client.ObjectKey{Name: aboutv1beta1.ClusterIDProperty}, property)
+	if isNotFound(err) && !m.hasAgent(ctx) {
+		return nil // not a member
 	}
 	if err != nil {
-		return nil, fmt.Errorf("get ClusterProperty %s: %w", aboutv1beta1.ClusterIDProperty, err)
+		return fmt.Errorf("get ClusterProperty %s: %w", aboutv1beta1.ClusterIDProperty, err)
 	}
 	if m.ID, err = clusterset.ParseClusterID(property.Spec.Value); err != nil {
-		return nil, fmt.Errorf("ClusterProperty %s: %w", aboutv1beta1.ClusterIDProperty, err)
+		return fmt.Errorf("ClusterProperty %s: %w", aboutv1beta1.ClusterIDProperty, err)
 	}
-	err = c.Get(ctx, client.ObjectKey{Name: aboutv1beta1.ClusterSetProperty}, property)
+	err = m.Client.Get(ctx, client.ObjectKey{Name: aboutv1beta1.ClusterSetProperty}, property)
 	if err != nil && !isNotFound(err) {
-		return nil, fmt.Errorf("get ClusterProperty %s: %w", aboutv1beta1.ClusterSetProperty, err)
+		return fmt.Errorf("get ClusterProperty %s: %w", aboutv1beta1.ClusterSetProperty, err)
 	}
 	if err == nil {
 		m.Clusterset = property.Spec.Value
 	}
-	err = m.readSettings(ctx)
-	return m, err
+	return nil
 }
 
-// unthrottled returns a configuration without client-side rate limits: a user waits, and the API server has its own limits.
-func unthrottled(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = -1, -1
-	config.UserAgent = "kubectl-clusterset"
-	return config
+// hasAgent reports whether the cluster has an agent.
+func (m *Member) hasAgent(ctx context.Context) bool {
+	return m.Client.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: manifests.AgentDeployment}, &appsv1.Deployment{}) == nil
 }
 
 // readSettings reads the settings from the agent's command line, and the service CIDRs from the cluster if no flag sets them.

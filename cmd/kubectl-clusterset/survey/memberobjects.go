@@ -5,11 +5,14 @@ package survey
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -24,22 +27,31 @@ type MemberObjects struct {
 	ID      clusterset.ClusterID
 	Context string
 	// Agent is Present if the agent runs in the member, not beside the hub.
-	Agent   Presence
+	Agent Presence
+	// IsAgentNotReady is true if no pod of the agent is ready, for longer than a start takes.
+	IsAgentNotReady bool
+
 	Exports []mcsv1beta1.ServiceExport
 	Imports []mcsv1beta1.ServiceImport
-	// Aliases are the Services that have the endpoints of an import too; none if the user may not read Services.
+	// Aliases are the Services that have the endpoints of an import too; none if Services could not be read.
 	Aliases []corev1.Service
-	// Gaps are the Services that a label asks to export and that have no ServiceExport; none if the user may not read Services.
+	// Gaps are the Services that a label asks to export and that have no ServiceExport; none if Services could not be read.
 	Gaps []LabelGap
 	// Grants and Policies are its rules about access; none if it has not their kinds.
 	Grants   []policyv1alpha1.ServiceExportGrant
 	Policies []policyv1alpha1.ClusterServiceAccessPolicy
+	// MissingRules are the kinds of rules that the cluster does not serve. Each agent has installed them.
+	MissingRules []string
 	// Namespaces is the policy for the namespaces into which it imports.
 	Namespaces imports.NamespacePolicy
 	// Gateways are what its gateways report of each other member; nil if it has no gateways.
 	Gateways map[clusterset.ClusterID]GatewayReach
-	// Err is the error of reading its exports, imports, rules or gateways.
-	Err error
+	// DNS is what its DNS does with the names of the clusterset.
+	DNS DNSConfiguration
+	// Terminating are the namespaces that are being deleted: what is left in them is no problem.
+	Terminating sets.Set[string]
+	// Errs are why some of its objects could not be read; none if all were read.
+	Errs []error
 }
 
 // Presence states whether an object exists.
@@ -49,48 +61,89 @@ type Presence string
 const (
 	Present Presence = "Present"
 	Missing Presence = "Missing"
+	NotRead Presence = "NotRead"
 )
 
-// ReadObjects lists the exports and imports of the member, and reads what its gateways report of the other members.
+// ReadObjects lists the exports and imports of the member, and reads what its gateways report of the other members. What cannot be read is
+// left out, with the reasons in Errs.
 func (m *Member) ReadObjects(ctx context.Context, others []clusterset.ClusterID) MemberObjects {
 	s := MemberObjects{ID: m.ID, Context: m.KubeContext.Name, Agent: Missing, Namespaces: m.namespaces()}
-	if m.Agent != nil {
-		s.Agent = Present
+	switch {
+	case m.Agent != nil:
+		s.Agent, s.IsAgentNotReady = Present, hasNoReadyPod(m.Agent, time.Now())
+	case m.SettingsErr != nil:
+		s.Agent = NotRead
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	exported, imported := &mcsv1beta1.ServiceExportList{}, &mcsv1beta1.ServiceImportList{}
-	for _, list := range []client.ObjectList{exported, imported} {
-		if err := m.Client.List(ctx, list); err != nil {
-			s.Err = fmt.Errorf("list %T of cluster %s: %w", list, m.ID, err)
-			return s
+	s.note(m.SettingsErr)
+	m.readServices(ctx, &s)
+	rules, err := caches.AccessObjects(ctx, m.Client)
+	s.note(err)
+	s.Grants, s.Policies, s.MissingRules = rules.Grants, rules.Policies, m.missingRules()
+	g, err := m.readGateways(ctx)
+	s.note(err)
+	s.Gateways = g.reachOfAll(others)
+	s.DNS = m.DNSConfiguration(ctx)
+	return s
+}
+
+// missingRules returns the kinds of rules that the cluster does not serve.
+func (m *Member) missingRules() (kinds []string) {
+	for _, kind := range []string{"ClusterServiceAccessPolicy", "ServiceExportGrant", "ServiceImportRoutingPolicy"} {
+		_, err := m.Client.RESTMapper().RESTMapping(policyv1alpha1.GroupVersion.WithKind(kind).GroupKind(), policyv1alpha1.GroupVersion.Version)
+		if meta.IsNoMatchError(err) {
+			kinds = append(kinds, kind)
 		}
 	}
+	return kinds
+}
+
+// note keeps an error of reading.
+func (s *MemberObjects) note(err error) {
+	if err != nil {
+		s.Errs = append(s.Errs, err)
+	}
+}
+
+// Err returns an error with all Errs; nil if there are none.
+func (s *MemberObjects) Err() error {
+	if len(s.Errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("cluster %s: %w", s.ID, errors.Join(s.Errs...))
+}
+
+// readServices lists the exports, the imports, the Services and the namespaces.
+func (m *Member) readServices(ctx context.Context, s *MemberObjects) {
+	exported, imported := &mcsv1beta1.ServiceExportList{}, &mcsv1beta1.ServiceImportList{}
+	services, namespaces := &corev1.ServiceList{}, &corev1.NamespaceList{}
+	for _, list := range []client.ObjectList{exported, imported, services, namespaces} {
+		if err := m.Client.List(ctx, list); err != nil {
+			s.note(fmt.Errorf("list %s: %w", clusterset.KindOf(list), err))
+		}
+	}
+	s.Terminating = terminating(namespaces.Items)
 	s.Exports, s.Imports = exported.Items, imported.Items
-	services := &corev1.ServiceList{}
-	if err := m.Client.List(ctx, services); err != nil && !apierrors.IsForbidden(err) {
-		s.Err = fmt.Errorf("list Services of cluster %s: %w", m.ID, err)
-		return s
-	}
-	var err error
-	if s.Gaps, err = m.allGaps(ctx, services.Items, s.Exports); err != nil {
-		s.Err = err
-		return s
-	}
 	for _, service := range services.Items {
 		if clusterset.IsAlias(&service) {
 			s.Aliases = append(s.Aliases, service)
 		}
 	}
-	rules, err := caches.AccessObjects(ctx, m.Client)
-	if err != nil {
-		s.Err = fmt.Errorf("cluster %s: %w", m.ID, err)
-		return s
+	if len(s.Errs) == 0 { // otherwise it is not known which exports are missing
+		s.Gaps = m.allGaps(namespaces.Items, services.Items, s.Exports)
 	}
-	s.Grants, s.Policies = rules.Grants, rules.Policies
-	g, err := m.readGateways(ctx)
-	s.Gateways, s.Err = g.reachOfAll(others), err
-	return s
+}
+
+// terminating returns the names of the namespaces that are being deleted.
+func terminating(namespaces []corev1.Namespace) sets.Set[string] {
+	result := sets.New[string]()
+	for i := range namespaces {
+		if !namespaces[i].DeletionTimestamp.IsZero() {
+			result.Insert(namespaces[i].Name)
+		}
+	}
+	return result
 }
 
 // ReadObjects returns the objects of all reachable members, in their order. It reads them in parallel.
@@ -106,5 +159,5 @@ func (c *Clusterset) ReadObjects(ctx context.Context) []MemberObjects {
 
 // Status reads all reachable members, and returns the status of the clusterset.
 func (c *Clusterset) Status(ctx context.Context) Status {
-	return Assess(c.Hub, c.ReadObjects(ctx), c.Unreached)
+	return Assess(c.Hub, c.ReadObjects(ctx), c.Unreached, c.Unread...)
 }

@@ -6,11 +6,15 @@ package survey
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -50,14 +54,17 @@ func (m *Member) Read(ctx context.Context, h *Hub, namespace string) (*MemberVie
 	if err != nil {
 		return nil, err
 	}
+	if err := m.checkReadable(ctx, namespace); err != nil {
+		return nil, err
+	}
 	l := &MemberView{Member: m, namespaces: m.namespaces()}
-	l.reader = sources.Reader{Cluster: m.ID, Grants: m.Client, Selector: m.Settings.Selector}
+	l.reader = sources.Reader{Cluster: m.ID, Grants: m.Client, Unrestricted: m.Client, Selector: m.Settings.Selector}
 	if l.gateways, err = m.readGateways(ctx); err != nil {
 		return nil, err
 	}
 	options := cache.Options{Scheme: kinds, DefaultTransform: caches.StripManagedFields}
 	if namespace != "" {
-		options.DefaultNamespaces = map[string]cache.Config{namespace: {}}
+		options.DefaultNamespaces = map[string]cache.Config{namespace: {}, metav1.NamespaceDefault: {}} // the agent reads the API server's addresses there
 	}
 	if l.gateways.exist { // the agent reads their Service
 		l.reader.AgentNamespace = manifests.AgentNamespace
@@ -88,24 +95,71 @@ func (m *Member) Read(ctx context.Context, h *Hub, namespace string) (*MemberVie
 	if l.memberClient, err = impersonate(ctx, m.KubeContext.Config, kinds, manifests.AgentNamespace, manifests.AgentServiceAccount); err != nil {
 		return nil, err
 	}
+	if !h.IsRead() {
+		return l, nil // nothing is written to it
+	}
 	if l.hubClient, err = impersonate(ctx, h.KubeContext.Config, kinds, m.ID.HubNamespace(), manifests.MemberServiceAccount); err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
-// setHub replaces the snapshot of the hub.
-func (l *MemberView) setHub(h *Hub) {
-	l.hub = h
-	l.store = h.Snapshot.Store(l.Member.ID, clusterset.AddressRanges{Denied: l.Member.Settings.ServiceCIDRs})
-	l.reader.Hub = l.store
+// checkReadable returns an error if the settings of the agent or one of the kinds that the cache watches cannot be read. A cache would wait
+// for the rights or for the kind.
+func (m *Member) checkReadable(ctx context.Context, namespace string) error {
+	if m.SettingsErr != nil {
+		return m.SettingsErr
+	}
+	for _, list := range []client.ObjectList{
+		&corev1.ServiceList{}, &mcsv1beta1.ServiceExportList{}, &mcsv1beta1.ServiceImportList{}, &discoveryv1.EndpointSliceList{},
+	} {
+		if err := m.Client.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
+			return fmt.Errorf("list %s: %w", clusterset.KindOf(list), err)
+		}
+	}
+	return nil
 }
 
-// Refresh reads the gateways again, and replaces the snapshot of the hub.
-func (l *MemberView) Refresh(ctx context.Context, h *Hub) (err error) {
+// setHub replaces the snapshot of the hub. A hub that could not be read counts as not listed.
+func (l *MemberView) setHub(h *Hub) {
+	l.hub = h
+	l.store = hub.NewStore(l.Member.ID, clusterset.AddressRanges{Denied: l.Member.Settings.ServiceCIDRs})
+	if h.IsRead() {
+		h.Snapshot.Fill(l.store)
+	}
+	l.reader.Hub = l.store
+	l.reader.HostPods = hostPods(l.Member.Client)
+}
+
+// hostPods returns a function that finds the pods in the host network by their addresses. It lists them once, when it is first called.
+func hostPods(from client.Reader) func(context.Context, netip.Addr) ([]corev1.Pod, error) {
+	var mu sync.Mutex
+	var found map[string][]corev1.Pod
+	return func(ctx context.Context, address netip.Addr) ([]corev1.Pod, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if found == nil {
+			var list corev1.PodList
+			if err := from.List(ctx, &list, client.MatchingFields{"spec.hostNetwork": "true"}); err != nil {
+				return nil, err
+			}
+			found = map[string][]corev1.Pod{}
+			for i := range list.Items {
+				for _, ip := range caches.PodAddresses(&list.Items[i]) {
+					found[ip] = append(found[ip], list.Items[i])
+				}
+			}
+		}
+		return found[address.String()], nil
+	}
+}
+
+// Refresh reads the gateways again, and replaces the snapshot of the hub. If the gateways cannot be read, what was read before remains.
+func (l *MemberView) Refresh(ctx context.Context, h *Hub) {
 	l.setHub(h)
-	l.gateways, err = l.Member.readGateways(ctx)
-	return err
+	if g, err := l.Member.readGateways(ctx); err == nil {
+		l.gateways = g
+	}
 }
 
 // Reader returns the reader of the member's cache.

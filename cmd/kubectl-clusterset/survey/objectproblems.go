@@ -12,8 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/pkg/access"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+	exports "github.com/tombolo-mcs/tombolo/pkg/export"
 )
 
 // problemsOfExport adds the problems in the conditions of a ServiceExport.
@@ -31,10 +33,15 @@ func (a *assessment) problemsOfExport(s MemberObjects, export *mcsv1beta1.Servic
 		problem = notKnown(problem, s.Context, "serviceexport", unexplainedExport(export))
 	case conditions.IsRefused(*ready):
 		problem.Severity, problem.Reason, problem.Message = SeverityError, ReasonExportFailed, ready.Message
+		if outdated := meta.FindStatusCondition(export.Status.Conditions, conditions.TypeOutdated); outdated != nil {
+			problem.Message += ". " + outdated.Message
+		}
 		problem.Next = fmt.Sprintf("See it in full: kubectl --context %s -n %s describe serviceexport %s", s.Context, export.Namespace, export.Name)
+	case !a.hub.IsRead(): // it is not known to which clusters it is granted, which the message says
+		return
 	case ready.Status == metav1.ConditionTrue && ready.Message != a.completeExport(s.ID, export):
 		problem.Severity, problem.Reason, problem.Message = SeverityWarning, ReasonEndpointsLeftOut, ready.Message
-		problem.Next = fmt.Sprintf("See which addresses the member may announce: kubectl --context %s -n %s get member -o yaml", a.hub.KubeContext.Name, s.ID.HubNamespace())
+		problem.Next = fmt.Sprintf("Do what the message says; see the export: kubectl --context %s -n %s describe serviceexport %s", s.Context, export.Namespace, export.Name)
 	default:
 		return
 	}
@@ -52,10 +59,11 @@ func notKnown(p Problem, context, kind, seen string) Problem {
 
 // completeExport returns the message of an export of which nothing is left out, and that is granted to the clusters that the hub stores.
 func (a *assessment) completeExport(id clusterset.ClusterID, export *mcsv1beta1.ServiceExport) string {
-	publication := conditions.Publication{Hub: conditions.HubSynced, Published: true}
+	publication := conditions.Publication{Hub: conditions.HubSynced, Published: true, Reserved: exports.Reserved(export)}
 	for _, published := range a.hub.Records.Service(clusterset.ServiceKey{Namespace: export.Namespace, Name: export.Name}).Exports {
 		if published.Cluster == id {
 			publication.GrantedTo = published.GrantedTo
+			publication.NoMembers = access.NoMembers(published.GrantedTo, a.hub.Records.Properties())
 		}
 	}
 	return conditions.Exported(nil, publication).Message
@@ -71,6 +79,9 @@ func (a *assessment) problemsOfImport(s MemberObjects, object *mcsv1beta1.Servic
 	}
 	if preferred := meta.FindStatusCondition(object.Status.Conditions, conditions.TypePreferred); preferred != nil && preferred.Status == metav1.ConditionFalse {
 		problem.Severity, problem.Reason, problem.Message = SeverityWarning, Reason(preferred.Reason), preferred.Message
+		if preferred.Reason == conditions.ReasonNoSource { // nothing serves the import in this cluster
+			problem.Severity = SeverityError
+		}
 		problem.Next = "See which of its exporters have ready endpoints: kubectl clusterset explain " + problem.Service
 		a.add(problem)
 	}
@@ -84,7 +95,7 @@ func (a *assessment) problemsOfImport(s MemberObjects, object *mcsv1beta1.Servic
 		return
 	case ready.Status == metav1.ConditionFalse:
 		problem.Severity, problem.Reason, problem.Message = SeverityError, ReasonImportNotReady, ready.Message
-		problem.Next = "See what stands where: kubectl clusterset explain " + problem.Service
+		problem.Next = fmt.Sprintf("See what is refused and what to do: kubectl clusterset trace %s --context %s --from %s", problem.Service, s.Context, s.ID)
 	case ready.Status == metav1.ConditionTrue && ready.Message != conditions.ImportReady(nil, nil).Message:
 		problem.Severity, problem.Reason, problem.Message = SeverityWarning, ReasonSettingsLeftOut, ready.Message
 		problem.Next = "See who asks for it: kubectl clusterset explain " + problem.Service

@@ -60,8 +60,8 @@ func (a *assessment) path(importer clusterset.ClusterID, exporter route.Cluster,
 	switch {
 	case chosen == route.Direct:
 		result.Path = PathDirect
-	case objects.Err != nil:
-		result.Message = objects.Err.Error()
+	case len(objects.Errs) > 0 && objects.Gateways == nil:
+		result.Message = objects.Errs[0].Error()
 	case chosen == route.None:
 		result.Path, result.Message = PathNone, obstacle.Error()
 	case chosen != route.Gateway:

@@ -53,7 +53,7 @@ func TestPaths(t *testing.T) {
 			"warning NotKnown It is not known whether the gateways of a reach those of b: none of its gateways has reported whether it reaches those of b",
 		},
 		"the gateways cannot be read": {
-			MemberObjects{Err: errors.New("forbidden")},
+			MemberObjects{Errs: []error{errors.New("forbidden")}},
 			cloud, by(PathNotKnown, "forbidden"),
 			"warning NotKnown It is not known whether the gateways of a reach those of b: forbidden",
 		},

@@ -14,7 +14,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
 
-// What serves only because earlier sources of a policy do not is a problem, and explained for each importer.
+// What serves only because earlier sources of a policy do not is a problem, and explained for each importer. If nothing serves, it is an error.
 //
 // spec: P1
 func TestPreferences(t *testing.T) {
@@ -48,9 +48,9 @@ func TestPreferences(t *testing.T) {
 	got := map[survey.Reason]string{}
 	for _, p := range status.Problems {
 		if p.Reason == survey.ReasonFallback || p.Reason == survey.ReasonNoSource || p.Reason == survey.ReasonNotKnown {
-			got[p.Reason] += string(p.Member) + " " + p.Service + ": " + p.Message
+			got[p.Reason] += string(p.Severity) + " " + string(p.Member) + " " + p.Service + ": " + p.Message
 		}
 	}
-	problems := map[survey.Reason]string{survey.ReasonFallback: "west shop/web: second", survey.ReasonNoSource: "east shop/fine: none"}
+	problems := map[survey.Reason]string{survey.ReasonFallback: "warning west shop/web: second", survey.ReasonNoSource: "error east shop/fine: none"}
 	check.Equal(t, "problems", problems, got)
 }

@@ -8,6 +8,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -29,7 +33,9 @@ func (a *assessment) problemsOfMember(m MemberStatus) {
 			Message: fmt.Sprintf("%s has been admitted, but has never sent a heartbeat.", m.ID),
 			Next:    a.nextStepForAgent(m),
 		})
+	case StateUnknown: // the hub is the problem
 	case StateConnected:
+		a.problemOfCopy(m)
 		if m.Publication == string(hubv1alpha1.PublicationComplete) {
 			return
 		}
@@ -41,6 +47,27 @@ func (a *assessment) problemsOfMember(m MemberStatus) {
 		})
 	}
 }
+
+// problemOfCopy adds a problem if another cluster has the identity of a member. A copy shows itself on the hub when its agent starts.
+func (a *assessment) problemOfCopy(m MemberStatus) {
+	beat := a.hub.Records.Heartbeat(m.ID)
+	if beat == nil || beat.Spec.ContestedAt == nil {
+		return
+	}
+	silence, _ := a.hub.Silence(m.ID)
+	if age := silence + beat.Spec.RenewTime.Sub(beat.Spec.ContestedAt.Time); age >= copyReported {
+		return
+	}
+	a.add(Problem{
+		Severity: SeverityWarning, Reason: ReasonMemberCopied, Member: m.ID,
+		Message: fmt.Sprintf("In the last hour, the agent of another cluster with the identity of %s (kube-system UID %s) has started: one of the two clusters is a copy of the other. "+
+			"The cluster with the longer-running agent is the member, and the other one publishes nothing.", m.ID, Shortened(beat.Spec.ClusterUID)),
+		Next: "Find the cluster that was restored from a snapshot of the other one, and run in it: kubectl clusterset leave --from member",
+	})
+}
+
+// copyReported is how long a copy is reported after its agent has started.
+const copyReported = time.Hour
 
 // nextStepForAgent returns what to do about an agent that sends no heartbeats.
 func (a *assessment) nextStepForAgent(m MemberStatus) string {
@@ -85,7 +112,7 @@ func (a *assessment) problemsOfService(key clusterset.ServiceKey, known hub.Serv
 	for _, e := range s.Exporters {
 		ready += e.ReadyEndpoints
 	}
-	if ready == 0 && len(s.Exporters) > 0 {
+	if ready == 0 && len(s.Exporters) > 0 && a.hub.IsRead() {
 		a.add(Problem{
 			Severity: SeverityWarning, Reason: ReasonNoReadyEndpoints, Service: key.String(),
 			Message: fmt.Sprintf("None of the clusters that export it (%s) has a ready endpoint.", joinIDs(exporterIDs(s))),
@@ -148,17 +175,17 @@ func joinIDs(ids []clusterset.ClusterID) string {
 
 // problemsOfObjects adds the problems that the objects of a member show.
 func (a *assessment) problemsOfObjects(s MemberObjects) {
-	if s.Err != nil {
-		a.add(Problem{
-			Severity: SeverityError, Reason: ReasonMemberUnreadable, Member: s.ID, Message: s.Err.Error(),
-			Next: fmt.Sprintf("See what you may read there: kubectl --context %s auth can-i --list", s.Context),
-		})
-		return
-	}
+	a.problemsOfReading(s)
+	a.problemOfAgent(s)
 	for i := range s.Exports {
-		a.problemsOfExport(s, &s.Exports[i])
+		if !s.isEnding(&s.Exports[i]) {
+			a.problemsOfExport(s, &s.Exports[i])
+		}
 	}
 	for i := range s.Imports {
+		if s.isEnding(&s.Imports[i]) {
+			continue
+		}
 		if clusterset.IsManaged(s.Imports[i].Labels) {
 			a.problemsOfImport(s, &s.Imports[i])
 		} else {
@@ -166,16 +193,47 @@ func (a *assessment) problemsOfObjects(s MemberObjects) {
 		}
 	}
 	for i := range s.Aliases {
-		a.problemOfAlias(s, &s.Aliases[i])
+		if !s.isEnding(&s.Aliases[i]) {
+			a.problemOfAlias(s, &s.Aliases[i])
+		}
 	}
 	a.problemsOfLabels(s)
 	a.problemsOfGateways(s)
 	a.problemsOfRules(s)
 	a.problemsOfDeletions(s)
+	a.problemOfDNS(s)
+}
+
+// problemOfDNS reports that names of the clusterset do not resolve in a member. One without imports has no names.
+func (a *assessment) problemOfDNS(s MemberObjects) {
+	problem := Problem{Member: s.ID, Message: sentence(s.DNS.Message), Next: sentenceStart(s.DNS.Next)}
+	if strings.HasPrefix(s.DNS.Next, "kubectl ") {
+		problem.Next = "Run: " + s.DNS.Next
+	}
+	imports := slices.ContainsFunc(s.Imports, func(i mcsv1beta1.ServiceImport) bool { return clusterset.IsManaged(i.Labels) })
+	switch {
+	case s.DNS.State == DNSStale:
+		problem.Severity, problem.Reason = SeverityError, ReasonDNSStale
+		problem.Message += " Queries that are sent there are not answered."
+	case s.DNS.State == DNSNotSet && imports:
+		problem.Severity, problem.Reason = SeverityWarning, ReasonDNSNotSet
+		problem.Message += " Names of the clusterset do not resolve in this cluster."
+	default:
+		return
+	}
+	a.add(problem)
+}
+
+// isEnding reports whether an object is being deleted, or its namespace is: then Kubernetes deletes what belongs to it in any order.
+func (s *MemberObjects) isEnding(object client.Object) bool {
+	return !object.GetDeletionTimestamp().IsZero() || s.Terminating.Has(object.GetNamespace())
 }
 
 // problemsOfDeletions reports, once for each member whose confirmation a cluster awaits, how many imports that concerns.
 func (a *assessment) problemsOfDeletions(s MemberObjects) {
+	if !a.hub.IsRead() {
+		return // it is not known which records the hub has
+	}
 	pending := a.hub.PendingDeletions(s)
 	for _, id := range slices.Sorted(maps.Keys(pending)) {
 		a.add(Problem{
@@ -185,6 +243,19 @@ func (a *assessment) problemsOfDeletions(s MemberObjects) {
 			Next: fmt.Sprintf("Check that the agent of %s runs. If %s no longer exists: kubectl clusterset leave --from hub --cluster-id %s --hub-context %s",
 				id, id, id, a.hub.KubeContext.Name),
 		})
+	}
+}
+
+// problemsOfVersions adds a problem for each agent that is newer than the hub.
+func (a *assessment) problemsOfVersions(hubVersion string, members []MemberStatus) {
+	for _, m := range members {
+		if clusterset.CompareVersions(m.Version, hubVersion) == clusterset.Newer {
+			a.add(Problem{
+				Severity: SeverityWarning, Reason: ReasonMemberNewer, Member: m.ID,
+				Message: fmt.Sprintf("Its agent is of version %s and the hub of version %s: no member may be newer than its hub, which may refuse or drop what it publishes.", m.Version, hubVersion),
+				Next:    "Upgrade the hub with the command of version " + m.Version + ": kubectl clusterset init-hub --context HUB",
+			})
+		}
 	}
 }
 

@@ -4,12 +4,12 @@
 package survey
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
@@ -17,15 +17,20 @@ import (
 
 // problemsOfRules adds the problems in the conditions of a member's rules about access. Rules with the same problem have one together.
 func (a *assessment) problemsOfRules(s MemberObjects) {
-	type problem struct {
-		condition string
-		message   string
+	if len(s.MissingRules) > 0 {
+		a.add(Problem{
+			Severity: SeverityError, Reason: ReasonRulesMissing, Member: s.ID,
+			Message: fmt.Sprintf("Its API server does not serve %s: all rules of these kinds were deleted with their CustomResourceDefinition. "+
+				"The agent and gateways that run keep the last rules that they have read; an agent that starts waits for the kinds.", strings.Join(s.MissingRules, ", ")),
+			Next: fmt.Sprintf("Install the kinds again, without a restart of the agent, and create the rules again from your files or from a bundle: "+
+				"kubectl clusterset upgrade --context %s, with the command of the agent's version", s.Context),
+		})
 	}
-	rules := map[problem][]string{}
+	rules := map[ruleProblem][]string{}
 	collect := func(rule string, all []metav1.Condition) {
-		for _, kind := range []string{policyv1alpha1.ConditionAccepted, policyv1alpha1.ConditionEnforced} {
-			if c := meta.FindStatusCondition(all, kind); c != nil && c.Status == metav1.ConditionFalse {
-				rules[problem{kind, c.Message}] = append(rules[problem{kind, c.Message}], rule)
+		for _, c := range all {
+			if p, isProblem := problemOfRule(c); isProblem {
+				rules[p] = append(rules[p], rule)
 			}
 		}
 	}
@@ -35,18 +40,35 @@ func (a *assessment) problemsOfRules(s MemberObjects) {
 	for i := range s.Grants {
 		collect(fmt.Sprintf("ServiceExportGrant %s/%s", s.Grants[i].Namespace, s.Grants[i].Name), s.Grants[i].Status.Conditions)
 	}
-	for _, p := range slices.SortedFunc(maps.Keys(rules), func(a, b problem) int {
-		return strings.Compare(a.condition+a.message, b.condition+b.message)
+	for _, p := range slices.SortedFunc(maps.Keys(rules), func(a, b ruleProblem) int {
+		return cmp.Or(cmp.Compare(slices.Index(reasons, a.reason), slices.Index(reasons, b.reason)), strings.Compare(a.message, b.message))
 	}) {
-		severity, reason, verb := SeverityError, ReasonRuleNotAccepted, "not accepted"
-		if p.condition == policyv1alpha1.ConditionEnforced {
-			severity, reason, verb = SeverityWarning, ReasonRuleNotEnforced, "not enforced everywhere"
-		}
 		a.add(Problem{
-			Severity: severity, Reason: reason, Member: s.ID, Message: fmt.Sprintf("%s: %s. %s", verb, firstThree(rules[p]), p.message),
+			Severity: p.severity, Reason: p.reason, Member: s.ID, Message: fmt.Sprintf("%s: %s. %s", p.text, firstThree(rules[p]), p.message),
 			Next: fmt.Sprintf("See all rules: kubectl --context %s get serviceexportgrants,clusterserviceaccesspolicies --all-namespaces", s.Context),
 		})
 	}
+}
+
+// ruleProblem is a problem that several rules can have.
+type ruleProblem struct {
+	severity Severity
+	reason   Reason
+	// text is a short description, and message the message of the condition.
+	text, message string
+}
+
+// problemOfRule returns the problem that a condition of a rule about access reports, and false if it reports none.
+func problemOfRule(c metav1.Condition) (ruleProblem, bool) {
+	switch {
+	case c.Type == policyv1alpha1.ConditionEnforced && c.Status == metav1.ConditionFalse:
+		return ruleProblem{SeverityWarning, ReasonRuleNotEnforced, "not enforced everywhere", c.Message}, true
+	case c.Type == policyv1alpha1.ConditionAccepted && c.Status == metav1.ConditionFalse:
+		return ruleProblem{SeverityError, ReasonRuleNotAccepted, "not accepted", c.Message}, true
+	case c.Type == policyv1alpha1.ConditionAccepted && c.Status == metav1.ConditionTrue && c.Reason != policyv1alpha1.ReasonAccepted:
+		return ruleProblem{SeverityWarning, ReasonRuleNamesNotFound, "names what does not exist", c.Message}, true
+	}
+	return ruleProblem{}, false
 }
 
 // firstThree returns the first three names, sorted, and the number of the others.

@@ -29,6 +29,8 @@ type Status struct {
 	Time metav1.Time `json:"time"`
 	// Hub is the URL of the hub's API server.
 	Hub string `json:"hub"`
+	// HubVersion is the version of the hub; absent if it is not known.
+	HubVersion string `json:"hubVersion,omitempty"`
 	// Problems are sorted: errors first, then by reason.
 	Problems []Problem `json:"problems"`
 	// Members are all members on the hub, sorted by ID.
@@ -55,31 +57,40 @@ type Reason string
 
 // The reasons, in the order in which they are listed.
 const (
+	ReasonHubUnreadable        Reason = "HubUnreadable"        // the hub could not be read
+	ReasonContextUnreadable    Reason = "ContextUnreadable"    // the API server of a context could not be read
 	ReasonMemberSilent         Reason = "MemberSilent"         // the hub has received no heartbeat for the grace period
 	ReasonMemberNeverConnected Reason = "MemberNeverConnected" // it is on the hub, but has never sent a heartbeat
 	ReasonRecordRefused        Reason = "RecordRefused"        // members refuse a record
 	ReasonExportInvalid        Reason = "ExportInvalid"        // a ServiceExport cannot be exported
 	ReasonExportFailed         Reason = "ExportFailed"         // the hub refuses an export
 	ReasonImportNotReady       Reason = "ImportNotReady"       // a ServiceImport cannot be used
+	ReasonNoSource             Reason = "NoSource"             // no source of an import's ServiceImportRoutingPolicy has an available endpoint
 	ReasonImportObstructed     Reason = "ImportObstructed"     // an unmanaged ServiceImport has the name of an import
-	ReasonAliasNotReady        Reason = "AliasNotReady"        // an alias has no endpoints of its import
+	ReasonAliasNotReady        Reason = "AliasNotReady"        // traffic to an alias reaches no endpoints of its import
 	ReasonGatewayUnreachable   Reason = "GatewayUnreachable"   // no gateway of a member reaches those of another
+	ReasonDNSStale             Reason = "DNSStale"             // the cluster's DNS forwards the names to an address that Tombolo's DNS does not have
+	ReasonRulesMissing         Reason = "RulesMissing"         // a cluster does not serve a kind of rules
 	ReasonRuleNotAccepted      Reason = "RuleNotAccepted"      // a rule about access is not valid
-	ReasonMemberUnreadable     Reason = "MemberUnreadable"     // it answers, but its objects cannot be read
+	ReasonMemberUnreadable     Reason = "MemberUnreadable"     // it answers, but some of its objects cannot be read
 	ReasonNotKnown             Reason = "NotKnown"             // something was seen, and this program does not know whether it is a fault
+	ReasonAgentNotReady        Reason = "AgentNotReady"        // no pod of a member's agent is ready
+	ReasonMemberCopied         Reason = "MemberCopied"         // another cluster has the identity of a member
 	ReasonDeletionPending      Reason = "DeletionPending"      // a cluster keeps imports until a member confirms their deletion
 	ReasonConflict             Reason = "Conflict"             // the exports of a service differ
 	ReasonNoReadyEndpoints     Reason = "NoReadyEndpoints"     // an exported service without ready endpoints
 	ReasonEndpointsLeftOut     Reason = "EndpointsLeftOut"     // an export without some of its endpoints
 	ReasonNotExportedByLabel   Reason = "NotExportedByLabel"   // a label asks for an export that does not exist
-	ReasonNoSource             Reason = "NoSource"             // no source of an import's ServiceImportRoutingPolicy has an available endpoint
 	ReasonFallback             Reason = "Fallback"             // a later source of the policy serves an import
 	ReasonSourceUnusable       Reason = "SourceUnusable"       // an import cannot use an exporter, or some of its ports
 	ReasonSettingsLeftOut      Reason = "SettingsLeftOut"      // an import without some of the service's settings
-	ReasonAliasIncomplete      Reason = "AliasIncomplete"      // an alias without some of its ports or endpoints
+	ReasonAliasIncomplete      Reason = "AliasIncomplete"      // an alias without some of its ports, endpoints or traffic
+	ReasonRuleNamesNotFound    Reason = "RuleNamesNotFound"    // a rule about access names something that does not exist
 	ReasonRuleNotEnforced      Reason = "RuleNotEnforced"      // a rule about access does not restrict all connections that it is about
+	ReasonDNSNotSet            Reason = "DNSNotSet"            // the cluster's DNS does nothing with the names, and the member has imports
 	ReasonPublicationPartial   Reason = "PublicationPartial"   // not all of its exports are on the hub
 	ReasonVersionSkew          Reason = "VersionSkew"          // agents of several versions
+	ReasonMemberNewer          Reason = "MemberNewer"          // an agent of a later version than the hub
 )
 
 // Problem is a problem of the clusterset, a member or a service.
@@ -103,6 +114,8 @@ const (
 	StateConnected      State = "Connected"
 	StateSilent         State = "Silent"
 	StateNeverConnected State = "NeverConnected"
+	// StateUnknown: the hub could not be read.
+	StateUnknown State = "Unknown"
 )
 
 // MemberStatus summarizes a member.
@@ -117,10 +130,12 @@ type MemberStatus struct {
 	Version string `json:"version,omitempty"`
 	// Publication is Complete if the hub stores all of its exports, otherwise Partial.
 	Publication string `json:"publication"`
-	// Exports counts the services, Endpoints and ReadyEndpoints the endpoints on the hub that other members accept.
-	Exports        int `json:"exports"`
-	Endpoints      int `json:"endpoints"`
-	ReadyEndpoints int `json:"readyEndpoints"`
+	// Exports counts the services, Endpoints and ReadyEndpoints the endpoints on the hub that other members accept. AtLeast is true if there
+	// may be more endpoints than that.
+	Exports        int  `json:"exports"`
+	Endpoints      int  `json:"endpoints"`
+	ReadyEndpoints int  `json:"readyEndpoints"`
+	AtLeast        bool `json:"atLeast,omitempty"`
 	// Context is the context of the kubeconfig that reaches it. If there is none, Context, Imports and PendingDeletions are
 	// absent.
 	Context string `json:"context,omitempty"`
@@ -128,6 +143,10 @@ type MemberStatus struct {
 	// their deletion.
 	Imports          *int `json:"imports,omitempty"`
 	PendingDeletions *int `json:"pendingDeletions,omitempty"`
+	// DNS is what its DNS does with the names of the clusterset, by its configuration, and DNSMessage what is configured. They are absent if
+	// there is no Context.
+	DNS        DNSState `json:"dns,omitempty"`
+	DNSMessage string   `json:"dnsMessage,omitempty"`
 }
 
 // ServiceStatus summarizes a service of the clusterset.
@@ -161,6 +180,9 @@ type ExporterStatus struct {
 	Cluster        clusterset.ClusterID `json:"cluster"`
 	Endpoints      int                  `json:"endpoints"`
 	ReadyEndpoints int                  `json:"readyEndpoints"`
+	// AtLeast is true if there may be more endpoints: a cluster that publishes no addresses reports two for two or more, and if the hub could
+	// not be read, nothing is known of them.
+	AtLeast bool `json:"atLeast,omitempty"`
 }
 
 // ConflictStatus is a field in which exports differ.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/rest"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
@@ -20,6 +22,7 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
 // checkGolden compares the JSON of a value with a file of testdata.
@@ -75,7 +78,9 @@ func troubled() (*records, []survey.MemberObjects, []survey.Unreached) {
 			{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "idle"}},
 		},
 	}
-	west := survey.MemberObjects{ID: "west", Context: "admin@west", Agent: survey.Missing, Err: errors.New("list ServiceExports of cluster west: forbidden")}
+	east.DNS = survey.DNSConfiguration{State: survey.DNSForwarded, Message: "the Corefile forwards clusterset.local to 10.96.0.20"}
+	west := survey.MemberObjects{ID: "west", Context: "admin@west", Agent: survey.Missing, Errs: []error{errors.New("list ServiceExports: forbidden")}}
+	west.DNS = survey.DNSConfiguration{State: survey.DNSNotKnown, Message: "there is no ConfigMap kube-system/coredns with a Corefile"}
 	return r, []survey.MemberObjects{east, west}, []survey.Unreached{{Context: "old", Err: errors.New("connection refused")}}
 }
 
@@ -84,6 +89,46 @@ func TestAssess(t *testing.T) {
 	t.Parallel()
 	r, members, unreached := troubled()
 	checkGolden(t, "status.json", survey.Assess(r.hub(t), members, unreached))
+}
+
+// TestHubUnread: without the hub, a status has what the clusters that were read have, and says nothing about what is not known.
+func TestHubUnread(t *testing.T) {
+	t.Parallel()
+	_, members, _ := troubled()
+	h := &survey.Hub{
+		KubeContext: survey.KubeContext{Name: "hub", Config: &rest.Config{Host: "https://hub.example"}}, Err: errors.New("down"),
+		Snapshot: &hub.Snapshot{}, Records: hub.NewStore("", clusterset.AddressRanges{}),
+	}
+	unread := survey.Unread{Context: "hub", IsHub: true, Failure: survey.Failure{Message: "down", Next: "start it"}}
+	status := survey.Assess(h, members, nil, unread)
+	found := map[survey.Reason]int{}
+	for _, p := range status.Problems {
+		found[p.Reason]++
+	}
+	check.Equal(t, "problems", map[survey.Reason]int{
+		survey.ReasonHubUnreadable: 1, survey.ReasonMemberUnreadable: 1, survey.ReasonExportInvalid: 1, survey.ReasonExportFailed: 1,
+		survey.ReasonImportNotReady: 1, survey.ReasonSettingsLeftOut: 1,
+	}, found)
+	if status.IsComplete() || status.IsHubRead() || len(status.Members) != 2 || status.Members[0].State != survey.StateUnknown {
+		t.Errorf("%+v", status)
+	}
+	for _, s := range status.Services {
+		if s.Key() == "shop/web" && (len(s.Exporters) != 2 || !s.Exporters[1].AtLeast || len(s.Importers) != 1) {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// TestEnding: what is left in a namespace that is being deleted is no problem: Kubernetes deletes a Service before its ServiceExport.
+func TestEnding(t *testing.T) {
+	t.Parallel()
+	r, members, _ := troubled()
+	members[0].Terminating = sets.New("shop")
+	for _, p := range survey.Assess(r.hub(t), members[:1], nil).Problems {
+		if p.Member == "east" && p.Service != "" {
+			t.Errorf("%+v", p)
+		}
+	}
 }
 
 // TestHubAlone: without members, the status has the data of the hub, and does not report missing data as zero.
@@ -251,5 +296,46 @@ func BenchmarkAssess(b *testing.B) {
 		if got := survey.Assess(h, nil, nil); len(got.Services) != 10_000 {
 			b.Fatalf("%d services", len(got.Services))
 		}
+	}
+}
+
+// TestMemberCopied: a copy of a member is reported for an hour after its agent has started, also if no cluster was read. The times are by the
+// member's clock, which may differ from that of the hub.
+//
+// spec: K2
+func TestMemberCopied(t *testing.T) {
+	t.Parallel()
+	const ago = 5 * time.Second // the last heartbeat
+	for name, test := range map[string]struct {
+		contested, skew time.Duration // before the last heartbeat
+		want            bool
+	}{
+		"never":                         {0, 0, false},
+		"now":                           {time.Second, 0, true},
+		"an hour ago":                   {time.Hour, 0, false},
+		"almost an hour ago":            {time.Hour - ago - time.Second, 0, true},
+		"now, by a clock that is slow":  {time.Second, -48 * time.Hour, true},
+		"long ago, by one that is fast": {2 * time.Hour, 48 * time.Hour, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &records{}
+			r.member("west")
+			r.beats("west", "v1", hubv1alpha1.PublicationComplete, ago)
+			beat := &r.heartbeats[0].Spec
+			beat.RenewTime = metav1.NewMicroTime(now.Add(test.skew - ago))
+			if test.contested > 0 {
+				beat.ContestedAt = new(metav1.NewMicroTime(beat.RenewTime.Add(-test.contested)))
+			}
+			var got []survey.Reason
+			for _, p := range survey.Assess(r.hub(t), nil, nil).Problems {
+				got = append(got, p.Reason)
+			}
+			var want []survey.Reason
+			if test.want {
+				want = []survey.Reason{survey.ReasonMemberCopied}
+			}
+			check.Equal(t, "problems", want, got)
+		})
 	}
 }

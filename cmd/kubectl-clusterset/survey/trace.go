@@ -21,6 +21,7 @@ type Hop string
 
 // The hops, in the order of the data flow.
 const (
+	HopHub        Hop = "hub" // the hub could not be read
 	HopMembership Hop = "membership"
 	HopExport     Hop = "ServiceExport"
 	HopService    Hop = "Service"
@@ -77,6 +78,11 @@ func (t TraceResult) NotKnown() *Step {
 	return t.first(func(s Health) bool { return s != OK && s != Note && s != Broken })
 }
 
+// IsIncomplete reports whether the hub or a cluster could not be read.
+func (t TraceResult) IsIncomplete() bool {
+	return slices.ContainsFunc(t.Steps, func(s Step) bool { return s.Hop == HopHub || s.Hop == HopMembership && s.State == NotKnown })
+}
+
 func (t TraceResult) first(is func(Health) bool) *Step {
 	i := slices.IndexFunc(t.Steps, func(s Step) bool { return is(s.State) })
 	if i < 0 {
@@ -111,9 +117,7 @@ func Trace(ctx context.Context, o TraceOptions) (TraceResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	t := &tracer{TraceOptions: o, hub: o.Clusterset.Hub}
-	if err := t.readMembers(ctx); err != nil {
-		return TraceResult{}, err
-	}
+	t.readMembers(ctx)
 	if err := t.followAlias(ctx); err != nil {
 		return TraceResult{}, err
 	}
@@ -126,13 +130,14 @@ func Trace(ctx context.Context, o TraceOptions) (TraceResult, error) {
 			return false, err
 		}
 		result = TraceResult{o.Key, steps}
-		if result.Broken() == nil && result.NotKnown() == nil {
+		if result.Broken() == nil && result.NotKnown() == nil || !t.hub.IsRead() { // without a hub, nothing shows that it settles
 			return true, nil
 		}
 		if settling.Err() != nil {
 			return false, nil
 		}
-		return false, t.refresh(reading)
+		t.refresh(reading)
+		return false, nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) && (result.Broken() != nil || result.NotKnown() != nil) {
 		return result, nil
@@ -145,6 +150,8 @@ type tracer struct {
 	TraceOptions
 	hub   *Hub
 	views []*MemberView
+	// unread has a step for each cluster that could not be read.
+	unread []Step
 	// alias is the Service that is traced. If it is only an alias, Key is its import.
 	alias   clusterset.ServiceKey
 	follows following
@@ -154,46 +161,23 @@ type tracer struct {
 	grants map[clusterset.ClusterID][]string
 }
 
-// readMembers reads all members. It returns the first error.
-func (t *tracer) readMembers(ctx context.Context) error {
-	for _, m := range t.Clusterset.Members {
-		view, err := m.Read(ctx, t.hub, t.Key.Namespace)
-		if err != nil {
-			return err
-		}
-		t.views = append(t.views, view)
-	}
-	return nil
-}
-
-// refresh reads the hub again.
-func (t *tracer) refresh(ctx context.Context) error {
-	h, err := ReadHub(ctx, t.hub.KubeContext)
-	if err != nil {
-		return err
-	}
-	t.hub = h
-	for _, view := range t.views {
-		if err := view.Refresh(ctx, h); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // traceOnce follows the service once: first in the exporters, then in the importers.
 func (t *tracer) traceOnce(ctx context.Context) ([]Step, error) {
-	members := make([]*memberTrace, len(t.views))
+	var members []*memberTrace
 	t.grants = map[clusterset.ClusterID][]string{}
-	for i, view := range t.views {
+	steps := slices.Concat(t.hubSteps(), t.unread, t.nonMembers())
+	for _, view := range t.views {
 		v, err := t.traceMember(ctx, view)
-		if err != nil {
+		switch {
+		case err != nil && context.Cause(ctx) != nil:
 			return nil, err
+		case err != nil:
+			steps = append(steps, unreadStep(view.Member, err))
+			continue
 		}
-		members[i] = v
+		members = append(members, v)
 		t.grants[v.id()] = v.grants
 	}
-	steps := t.nonMembers()
 	if t.follows == followsNothing {
 		for _, v := range members {
 			steps = append(steps, v.aliasSteps(t)...)
@@ -203,13 +187,13 @@ func (t *tracer) traceOnce(ctx context.Context) ([]Step, error) {
 	t.exported = len(t.hub.Records.Service(t.Key).Exports) > 0
 	for _, v := range members {
 		steps = append(steps, v.exportSteps(t.hub)...)
-		t.exported = t.exported || v.Sources.Local != nil
+		t.exported = t.exported || v.Sources.Local != nil || !t.hub.IsRead() && v.serviceImport != nil
 	}
 	steps = append(steps, t.unreachableExporters(members)...)
 	for _, v := range members {
 		steps = append(steps, v.gapSteps(t)...)
 	}
-	if !t.exported && !slices.ContainsFunc(steps, func(s Step) bool { return s.State == Broken }) {
+	if !t.exported && t.hub.IsRead() && !slices.ContainsFunc(steps, func(s Step) bool { return s.State == Broken }) {
 		steps = append(steps, t.notExported(ctx, members))
 	}
 	downgradeEndpointSteps(steps)

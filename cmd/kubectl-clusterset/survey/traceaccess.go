@@ -13,17 +13,33 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// traceAccess returns the steps about a client that uses a service through gateways. If no client is given, a step of each cluster names the
-// rules by which it can deny clients.
+// traceAccess returns the steps about a client that uses a service through gateways. If no client is given, a step of each cluster that has
+// gateways names the rules by which they can deny clients. There are none if no cluster exports the service.
 func (t *tracer) traceAccess(ctx context.Context) []Step {
+	if !t.exported {
+		return nil
+	}
 	current := *t.Clusterset
 	current.Hub = t.hub
 	if t.Client != (access.Client{}) {
 		isExporter := func(e clusterset.Export) bool { return e.Cluster == t.Client.Cluster }
 		return accessSteps(t.Client, current.Access(ctx, t.Key, t.Client), slices.ContainsFunc(t.hub.Records.Service(t.Key).Exports, isExporter))
 	}
+	return denyingSteps(current.ExplainAccess(ctx, t.Key), t.hasGateways)
+}
+
+// hasGateways reports whether a cluster that was read has gateways.
+func (t *tracer) hasGateways(id clusterset.ClusterID) bool {
+	return slices.ContainsFunc(t.views, func(v *MemberView) bool { return v.Member.ID == id && v.gateways.exist })
+}
+
+// denyingSteps returns a step for each cluster whose gateways can deny clients.
+func denyingSteps(explained []ExplainedAccess, hasGateways func(clusterset.ClusterID) bool) []Step {
 	var steps []Step
-	for _, a := range current.ExplainAccess(ctx, t.Key) {
+	for _, a := range explained {
+		if !hasGateways(a.Cluster) {
+			continue // nothing enforces its rules
+		}
 		var rules []string
 		for _, r := range a.Rules {
 			if r.Action == string(policyv1alpha1.ActionDeny) {

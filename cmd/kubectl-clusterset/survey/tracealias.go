@@ -8,11 +8,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tombolo-mcs/tombolo/controllers/aliases"
@@ -20,11 +23,14 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+	"github.com/tombolo-mcs/tombolo/pkg/proxy"
 )
 
 // aliasTrace is the state of an alias in one member.
 type aliasTrace struct {
 	service *corev1.Service
+	// slices are all of its EndpointSlices: those of its import, and those of its own pods.
+	slices []*discoveryv1.EndpointSlice
 	// writes are the pending writes of the agent, and err is why some of them are not possible.
 	writes []apply.DryRunWrite
 	err    error
@@ -99,6 +105,11 @@ func (l *MemberView) traceAlias(ctx context.Context, key clusterset.ServiceKey) 
 		return nil, err
 	}
 	a := &aliasTrace{service: service}
+	list := &discoveryv1.EndpointSliceList{}
+	if err := l.reader.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: key.Name}); err != nil {
+		return nil, fmt.Errorf("cluster %s: list EndpointSlices: %w", l.Member.ID, err)
+	}
+	a.slices = caches.Pointers(list.Items)
 	controller := &aliases.Reconciler{
 		Cluster: l.Member.ID, Member: l.reader.Member, Live: l.memberClient, Writer: l.writer(&a.writes), Events: &eventList{new([]Event)}, Clock: clock.RealClock{},
 	}
@@ -125,13 +136,27 @@ func (v *memberTrace) aliasSteps(t *tracer) []Step {
 	if name, err := clusterset.AliasImport(v.alias.service); err == nil && name != t.Key.Name {
 		step.Found += fmt.Sprintf("; to follow it: kubectl clusterset trace %s/%s", t.Key.Namespace, name)
 	}
-	if condition.Reason == conditions.ReasonAliased {
+	unserved := v.alias.unserved()
+	if condition.Reason == conditions.ReasonAliased && unserved == "" {
 		return []Step{step}
 	}
-	step.State, step.Fix = Note, fmt.Sprintf("change its ports or its annotation %s: kubectl --context %s --namespace %s edit service %s",
+	step.State, step.Fix = Note, fmt.Sprintf("change its ports, its traffic policies or its annotation %s: kubectl --context %s --namespace %s edit service %s",
 		clusterset.AnnotationImport, v.view.Member.KubeContext.Name, v.alias.service.Namespace, v.alias.service.Name)
-	if condition.Status != metav1.ConditionTrue && t.follows != followsService {
+	if unserved != "" && !strings.Contains(step.Found, unserved) {
+		step.Found += "; " + unserved
+	}
+	if unserved != "" || condition.Status != metav1.ConditionTrue && t.follows != followsService {
 		step.State = Broken
 	}
 	return []Step{step}
+}
+
+// unserved returns why a kind of traffic to an alias reaches no endpoint, neither of its import nor its own; empty if all traffic reaches one.
+func (a *aliasTrace) unserved() string {
+	ports := proxy.Ports(a.service, a.slices)
+	var texts []string
+	for _, traffic := range proxy.Unserved(ports) {
+		texts = append(texts, cmp.Or(conditions.UnservedByPolicy(ports, traffic), "no port of the Service has an available endpoint"))
+	}
+	return strings.Join(slices.Compact(texts), "; ")
 }

@@ -23,6 +23,8 @@ func (v *memberTrace) exportSteps(h *Hub) []Step {
 	}
 	var steps []Step
 	switch rejection := v.Sources.Rejection; {
+	case v.ending:
+		return append(steps, v.step(HopExport, Note, "its namespace is being deleted", ""))
 	case v.Sources.Export == nil:
 		steps = append(steps, v.step(HopExport, Note, "no longer exports it", ""))
 	case rejection != nil && rejection.Reason != mcsv1beta1.ServiceExportReasonNoService && rejection.Reason != mcsv1beta1.ServiceExportReasonInvalidServiceType:
@@ -31,6 +33,9 @@ func (v *memberTrace) exportSteps(h *Hub) []Step {
 		return append(steps, v.step(HopService, Broken, rejection.Message, "see the message"))
 	default:
 		steps = append(steps, v.validExportSteps()...)
+	}
+	if !h.IsRead() {
+		return steps
 	}
 	if step, due := v.dueStep(HopRecord, v.Published); due {
 		return append(steps, step)
@@ -58,7 +63,7 @@ func (v *memberTrace) validExportSteps() []Step {
 	if v.Sources.Local.GrantedTo != nil {
 		found += ", to " + conditions.GrantedTo(v.Sources.Local.GrantedTo)
 	}
-	steps := []Step{v.step(HopExport, OK, found+v.exportedBy, "")}
+	steps := append([]Step{v.step(HopExport, OK, found+v.exportedBy, "")}, v.grantedSteps()...)
 	ready, all := 0, 0
 	for _, slice := range v.LocalSlices {
 		for _, endpoint := range slice.Endpoints {
@@ -80,6 +85,21 @@ func (v *memberTrace) validExportSteps() []Step {
 	return append(steps, v.step(HopEndpoints, Broken, found, fix))
 }
 
+// grantedSteps returns a step if the service is exported to clusters that are no members. If there is no other, only this cluster imports it.
+func (v *memberTrace) grantedSteps() []Step {
+	missing := v.Sources.NoMembers
+	if len(missing) == 0 {
+		return nil
+	}
+	step := v.step(HopExport, Note, "it is exported to clusters that are no members: "+joinIDs(missing), fmt.Sprintf("correct the ServiceExportGrants: kubectl --context %s --namespace %s get serviceexportgrants",
+		v.view.Member.KubeContext.Name, v.Sources.Key.Namespace))
+	if len(missing) == len(v.Sources.Local.GrantedTo) {
+		step.State = Broken
+		step.Found += ", and to no other cluster"
+	}
+	return []Step{step}
+}
+
 // recordSteps returns the steps of the records on the hub.
 func (v *memberTrace) recordSteps(h *Hub) []Step {
 	var steps []Step
@@ -88,6 +108,9 @@ func (v *memberTrace) recordSteps(h *Hub) []Step {
 	case v.Sources.Export == nil:
 	case v.Sources.Hub.NotAllowed != nil:
 		steps = append(steps, v.step(HopRecord, Broken, v.Sources.Hub.NotAllowed.Error(), "see the message"))
+	case len(v.Outcome.NotPods) > 0:
+		steps = append(steps, v.step(HopRecord, Broken, "endpoints are left out: "+strings.Join(v.Outcome.NotPods, "; "),
+			"let the EndpointSlices lead to pods of this cluster; a pod in the host network declares its ports"))
 	case len(v.Outcome.LeftOut) > 0:
 		steps = append(steps, v.step(HopRecord, Broken, "endpoints are left out: "+strings.Join(v.Outcome.LeftOut, "; "), member))
 	case v.Outcome.Surplus != "":

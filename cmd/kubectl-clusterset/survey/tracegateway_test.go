@@ -101,9 +101,11 @@ func TestGatewaySteps(t *testing.T) {
 // A member that publishes no addresses has the endpoints that it says are available. spec: W2, G12
 func TestExporterStatus(t *testing.T) {
 	export := clusterset.Export{Cluster: "b", Available: clusterset.Availability{{Port: 80}: 1, {Port: 81}: 2}}
-	check.Equal(t, "without addresses", ExporterStatus{"b", 2, 2}, exporterStatus(export, nil))
+	check.Equal(t, "without addresses", ExporterStatus{"b", 2, 2, true}, exporterStatus(export, nil))
+	export.Available = clusterset.Availability{{Port: 80}: 1}
+	check.Equal(t, "without addresses, less than the limit", ExporterStatus{"b", 1, 1, false}, exporterStatus(export, nil))
 	counts := map[clusterset.ClusterID]ExporterStatus{"b": {Endpoints: 5, ReadyEndpoints: 3}}
-	check.Equal(t, "with addresses", ExporterStatus{"b", 5, 3}, exporterStatus(export, counts))
+	check.Equal(t, "with addresses", ExporterStatus{"b", 5, 3, false}, exporterStatus(export, counts))
 }
 
 // status lists the clusters that no gateway of a member reaches, and imports that cannot use a source. spec: G12, W4

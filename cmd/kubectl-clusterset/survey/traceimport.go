@@ -36,6 +36,8 @@ func (v *memberTrace) importSteps(t *tracer) []Step {
 		return append(steps, obstacles...)
 	case v.serviceImport == nil && len(v.Sources.Exports()) == 0 && len(v.Sources.Hub.Ungranted) > 0:
 		return steps
+	case v.serviceImport == nil && !t.hub.IsRead():
+		return append(steps, v.step(HopImport, NotKnown, "there is no ServiceImport; whether there should be one is not known without the hub", ""))
 	case v.serviceImport == nil:
 		return append(steps, v.step(HopImport, Broken, "there is no ServiceImport, though nothing is in its way", v.logsCommand()))
 	}
@@ -99,6 +101,8 @@ func (v *memberTrace) namespaceStep(from clusterset.ClusterID) (Step, bool) {
 		state = Broken
 	}
 	switch {
+	case v.ending:
+		return v.step(HopNamespace, state, fmt.Sprintf("not imported: namespace %s is being deleted here", namespace), "create it again when it is deleted"), false
 	case v.namespace == nil:
 		return v.step(HopNamespace, state, fmt.Sprintf("not imported: there is no namespace %s here", namespace),
 			fmt.Sprintf("kubectl --context %s create namespace %s", v.view.Member.KubeContext.Name, namespace)), false

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
@@ -33,6 +32,8 @@ type memberTrace struct {
 	view *MemberView
 	// namespace is nil if it does not exist or is being deleted.
 	namespace *corev1.Namespace
+	// ending is true if the namespace is being deleted.
+	ending bool
 	// serviceImport, derived and slices are the existing objects of the import; nil if there are none.
 	serviceImport *mcsv1beta1.ServiceImport
 	derived       *corev1.Service
@@ -48,9 +49,9 @@ type memberTrace struct {
 	grants []string
 	// heartbeat is the last heartbeat of the member.
 	heartbeat lastHeartbeat
-	// answers are those of its DNS servers; empty if they were not queried. nodeLocal is what is wrong with NodeLocal DNSCache.
-	answers   []answer
-	nodeLocal string
+	// answers are those of its DNS servers; empty if they were not queried. dns is what its DNS does with the names of the clusterset.
+	answers []answer
+	dns     DNSConfiguration
 }
 
 func (v *memberTrace) id() clusterset.ClusterID { return v.view.Member.ID }
@@ -66,7 +67,10 @@ func (t *tracer) traceMember(ctx context.Context, l *MemberView) (*memberTrace, 
 	namespace := &corev1.Namespace{}
 	if err := l.Member.Client.Get(ctx, client.ObjectKey{Name: t.Key.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("cluster %s: get namespace %s: %w", v.id(), t.Key.Namespace, err)
-	} else if err == nil && namespace.DeletionTimestamp.IsZero() {
+	} else if err == nil {
+		v.ending = !namespace.DeletionTimestamp.IsZero()
+	}
+	if namespace.UID != "" && !v.ending {
 		v.namespace = namespace
 	}
 	grants, err := caches.GrantsIn(ctx, l.reader.Grants, t.Key.Namespace)
@@ -84,7 +88,7 @@ func (t *tracer) traceMember(ctx context.Context, l *MemberView) (*memberTrace, 
 		return nil, fmt.Errorf("cluster %s: %w", v.id(), err)
 	}
 	if v.serviceImport != nil && t.Resolve != nil {
-		v.answers = t.queryDNS(ctx, v)
+		v.answers, v.dns = t.queryDNS(ctx, v), l.Member.DNSConfiguration(ctx)
 	}
 	return v, nil
 }
@@ -94,7 +98,7 @@ func (v *memberTrace) readLabels(ctx context.Context, key clusterset.ServiceKey)
 	services, exports := &corev1.ServiceList{}, &mcsv1beta1.ServiceExportList{}
 	for _, list := range []client.ObjectList{services, exports} {
 		if err := v.view.reader.Member.List(ctx, list, client.InNamespace(key.Namespace)); err != nil {
-			return fmt.Errorf("list %T of namespace %s: %w", list, key.Namespace, err)
+			return fmt.Errorf("list %s of namespace %s: %w", clusterset.KindOf(list), key.Namespace, err)
 		}
 	}
 	if v.namespace == nil {
@@ -102,7 +106,7 @@ func (v *memberTrace) readLabels(ctx context.Context, key clusterset.ServiceKey)
 	}
 	i := slices.IndexFunc(services.Items, func(s corev1.Service) bool { return s.Name == key.Name })
 	if v.Sources.Export != nil && i >= 0 {
-		v.exportedBy = exportedBy(v.Sources.Export.Labels, services.Items[i].Labels, v.namespace.Labels)
+		v.exportedBy = exportedBy(v.Sources.Export, services.Items[i].Labels, v.namespace.Labels)
 	}
 	gaps := v.view.Member.gapsOf(key.Namespace, v.namespace.Labels, caches.Pointers(services.Items), caches.Pointers(exports.Items))
 	if i := slices.IndexFunc(gaps, func(g LabelGap) bool { return g.Key() == key }); i >= 0 {
@@ -161,7 +165,9 @@ func (v *memberTrace) step(hop Hop, state Health, found, fix string) Step {
 }
 
 // isSilent reports whether the member is silent, or has never sent a heartbeat.
-func (v *memberTrace) isSilent() bool { return v.heartbeat.state() != StateConnected }
+func (v *memberTrace) isSilent() bool {
+	return v.heartbeat.state() == StateSilent || v.heartbeat.state() == StateNeverConnected
+}
 
 // dueStep returns a broken step if writes are pending, otherwise false. Writes that stay pending are refused, or the agent is
 // down.
@@ -173,6 +179,9 @@ func (v *memberTrace) dueStep(hop Hop, acts []apply.DryRunWrite) (Step, bool) {
 		if a.Err != nil && !errors.Is(a.Err, apply.ErrStale) {
 			return v.step(hop, Broken, fmt.Sprintf("%s cannot be written: %s", nameOf(a), apply.Reason(a.Err)), v.fixFor(hop, a.Err)), true
 		}
+	}
+	if v.heartbeat.unknown {
+		return v.step(hop, NotKnown, fmt.Sprintf("%s is %s; %s", nameOf(acts[0]), dueText(acts[0]), v.heartbeat), v.logsCommand()), true
 	}
 	if v.isSilent() {
 		return v.agentDownStep(fmt.Sprintf("so %s is %s", nameOf(acts[0]), dueText(acts[0]))), true
@@ -212,7 +221,7 @@ func (v *memberTrace) fixFor(hop Hop, err error) string {
 
 // nameOf returns the kind, namespace and name of a written object.
 func nameOf(a apply.DryRunWrite) string {
-	return fmt.Sprintf("%s %s/%s", reflect.TypeOf(a.Object).Elem().Name(), a.Object.GetNamespace(), a.Object.GetName())
+	return fmt.Sprintf("%s %s/%s", clusterset.KindOf(a.Object), a.Object.GetNamespace(), a.Object.GetName())
 }
 
 // dueText describes the state of an object that has a pending write.

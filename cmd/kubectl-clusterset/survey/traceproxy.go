@@ -9,9 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/pkg/proxy"
 )
 
 // labelProxyName marks a Service that another proxy than kube-proxy serves.
@@ -31,15 +32,16 @@ func (v *memberTrace) proxySteps() []Step {
 	if name := v.derived.Labels[labelProxyName]; name != "" {
 		return []Step{v.step(HopProxy, Note, fmt.Sprintf("it is left to the proxy %q", name), "")}
 	}
-	policy := v.derived.Spec.InternalTrafficPolicy
-	isLocal := policy != nil && *policy == corev1.ServiceInternalTrafficPolicyLocal
+	isLocal, here, available := false, 0, map[string]int{}
+	for _, port := range proxy.Ports(v.derived, caches.Pointers(v.slices)) {
+		isLocal = port.Local
+		here += port.Reached
+		available[port.Name] += port.Available
+	}
 	var counts, without []string
-	here := 0
 	for _, port := range v.derived.Spec.Ports {
-		count := reachableEndpoints(v.slices, port)
-		here += reachableEndpoints(v.localSlices(), port)
-		counts = append(counts, fmt.Sprintf("%s %d", port.Name, count))
-		if count == 0 {
+		counts = append(counts, fmt.Sprintf("%s %d", port.Name, available[port.Name]))
+		if available[port.Name] == 0 {
 			without = append(without, port.Name)
 		}
 	}
@@ -74,38 +76,4 @@ func (v *memberTrace) portNames() string {
 		}
 	}
 	return fmt.Sprintf("the Service has the ports %q, its slices %q", slices.Sorted(maps.Keys(wanted)), slices.Sorted(maps.Keys(offered)))
-}
-
-// localSlices returns the slices of this cluster. Those that Kubernetes creates for a derived Service with a selector have no
-// source cluster label.
-func (v *memberTrace) localSlices() []discoveryv1.EndpointSlice {
-	return slices.DeleteFunc(slices.Clone(v.slices), func(slice discoveryv1.EndpointSlice) bool {
-		source := slice.Labels[mcsv1beta1.LabelSourceCluster]
-		return source != "" && source != string(v.id())
-	})
-}
-
-// reachableEndpoints returns the number of endpoints to which kube-proxy sends the connections of a port: if none is ready, those
-// that are terminating and still serving (KEP-1669).
-func reachableEndpoints(all []discoveryv1.EndpointSlice, port corev1.ServicePort) int {
-	ready, ending := 0, 0
-	for _, slice := range all {
-		if !slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool {
-			return p.Name != nil && *p.Name == port.Name && p.Protocol != nil && *p.Protocol == port.Protocol
-		}) {
-			continue
-		}
-		for _, endpoint := range slice.Endpoints {
-			switch c := endpoint.Conditions; {
-			case c.Ready == nil || *c.Ready:
-				ready++
-			case c.Serving != nil && *c.Serving && c.Terminating != nil && *c.Terminating:
-				ending++
-			}
-		}
-	}
-	if ready == 0 {
-		return ending
-	}
-	return ready
 }

@@ -4,7 +4,9 @@
 package survey
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,11 +22,15 @@ import (
 // slice returns a slice with one ready endpoint, of a cluster, or of Kubernetes if cluster is empty.
 func slice(cluster, port string) discoveryv1.EndpointSlice {
 	s := discoveryv1.EndpointSlice{
-		Ports:     []discoveryv1.EndpointPort{{Name: new(port), Protocol: new(corev1.ProtocolTCP)}},
-		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: new(port), Protocol: new(corev1.ProtocolTCP)}},
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}},
 	}
 	if cluster != "" {
 		s.Labels = map[string]string{mcsv1beta1.LabelSourceCluster: cluster}
+	}
+	if cluster == "" || cluster == "west" {
+		s.Endpoints[0].NodeName = new("node-1")
 	}
 	return s
 }
@@ -32,7 +38,7 @@ func slice(cluster, port string) discoveryv1.EndpointSlice {
 // imported returns the trace of the import shop/web in cluster west, with the ports http and admin.
 func imported(policy corev1.ServiceInternalTrafficPolicy, slices ...discoveryv1.EndpointSlice) *memberTrace {
 	derived := &corev1.Service{}
-	derived.Spec.InternalTrafficPolicy = &policy
+	derived.Spec.InternalTrafficPolicy, derived.Spec.IPFamilies = &policy, []corev1.IPFamily{corev1.IPv4Protocol}
 	for _, name := range []string{"http", "admin"} {
 		derived.Spec.Ports = append(derived.Spec.Ports, corev1.ServicePort{Name: name, Protocol: corev1.ProtocolTCP})
 	}
@@ -102,9 +108,50 @@ func TestResolved(t *testing.T) {
 		check.Equal(t, name, test.want, v.dnsSteps())
 	}
 	v := imported(corev1.ServiceInternalTrafficPolicyCluster)
-	v.answers, v.nodeLocal = []answer{{code: "NOERROR", addresses: []string{"10.1.0.1"}}}, "pods query another one first"
-	if steps := v.dnsSteps(); len(steps) != 1 || steps[0].State != NotKnown || steps[0].Found != v.nodeLocal {
+	v.answers = []answer{{code: "NOERROR", addresses: []string{"10.1.0.1"}}}
+	v.dns = DNSConfiguration{State: DNSNotKnown, Message: "pods query another one first", Next: "add it", ofCache: true}
+	if steps := v.dnsSteps(); len(steps) != 1 || steps[0].State != NotKnown || steps[0].Found != v.dns.Message {
 		t.Errorf("with NodeLocal DNSCache: %+v", steps)
+	}
+}
+
+// TestResolvedByConfiguration: if the configuration of the DNS is wrong, it is the cause of a wrong answer. Right answers show that the DNS
+// works, unless NodeLocal DNSCache has not given them, or they will not last.
+func TestResolvedByConfiguration(t *testing.T) {
+	t.Parallel()
+	right, failure := answer{code: "NOERROR", addresses: []string{"10.1.0.1"}}, answer{code: "SERVFAIL"}
+	unanswered, down, elsewhere := answer{err: errors.New("no answer within 5s")}, answer{err: errNoDNS}, answer{err: errDNSNotFound}
+	for name, test := range map[string]struct {
+		state   DNSState
+		answers []answer
+		want    Health
+		byCause bool
+	}{
+		"stale, a failure":       {DNSStale, []answer{failure}, Broken, true},
+		"stale, no answer":       {DNSStale, []answer{unanswered}, Broken, true},
+		"stale, no pods":         {DNSStale, []answer{down}, Broken, false},
+		"stale, elsewhere":       {DNSStale, []answer{elsewhere}, Broken, true},
+		"stale, not queried":     {DNSStale, nil, Broken, true},
+		"stale, still cached":    {DNSStale, []answer{right}, NotKnown, true},
+		"not set, no such name":  {DNSNotSet, []answer{{code: "NXDOMAIN"}}, Broken, true},
+		"not set, no answer":     {DNSNotSet, []answer{unanswered}, Broken, false},
+		"not set, works":         {DNSNotSet, []answer{right}, OK, false},
+		"not set, not queried":   {DNSNotSet, nil, "", false},
+		"not known, a failure":   {DNSNotKnown, []answer{failure}, Broken, false},
+		"not known, works":       {DNSNotKnown, []answer{right}, OK, false},
+		"not known, not queried": {DNSNotKnown, nil, "", false},
+		"forwarded, a failure":   {DNSForwarded, []answer{failure}, Broken, false},
+		"forwarded":              {DNSForwarded, []answer{right}, OK, false},
+	} {
+		v := imported(corev1.ServiceInternalTrafficPolicyCluster)
+		v.answers, v.dns = test.answers, DNSConfiguration{State: test.state, Message: "the cause", Next: "repair it"}
+		steps := v.dnsSteps()
+		if test.want == "" && len(steps) == 0 {
+			continue
+		}
+		if len(steps) != 1 || steps[0].State != test.want || strings.HasPrefix(steps[0].Found, "the cause") != test.byCause || (steps[0].Fix == "repair it") != test.byCause {
+			t.Errorf("%s: %+v", name, steps)
+		}
 	}
 }
 

@@ -98,26 +98,38 @@ func hubKinds() map[client.Object]cache.ByObject {
 	}
 }
 
-// memberKinds returns the kinds of a member that a status depends on. Of the gateways, only those in the agent's namespace are read.
+// memberKinds returns the kinds of a member that a status depends on. Of the gateways, only those in the agent's namespace are read, and of
+// ConfigMaps, only those of namespaces with a cluster DNS.
 func memberKinds() map[client.Object]cache.ByObject {
 	ofAgent := cache.ByObject{Namespaces: map[string]cache.Config{manifests.AgentNamespace: {}}}
+	ofDNS := cache.ByObject{Namespaces: map[string]cache.Config{metav1.NamespaceSystem: {}, openShiftDNS: {}}}
 	return map[client.Object]cache.ByObject{
+		&corev1.ConfigMap{}:         ofDNS,
 		&mcsv1beta1.ServiceExport{}: {}, &mcsv1beta1.ServiceImport{}: {}, &corev1.Service{}: {}, &corev1.Namespace{}: {},
 		&policyv1alpha1.ServiceExportGrant{}: {}, &policyv1alpha1.ClusterServiceAccessPolicy{}: {},
 		&discoveryv1.EndpointSlice{}: ofAgent, &gatewayv1alpha1.GatewayStatus{}: ofAgent, &gatewayv1alpha1.RemoteGateway{}: ofAgent,
 	}
 }
 
-// reduce is a transform function of a cache: it removes managed fields, and of Services that are no aliases all but what decides whether they
-// can be exported. The managed fields of Heartbeats have the time at which the hub received them. It returns its argument, changed.
+// reduce is a transform function of a cache: it removes managed fields, of Services that are no aliases all but what decides whether they
+// can be exported and whose address they have, and the data of ConfigMaps that are not about DNS. The managed fields of Heartbeats have the time at which the hub received them. It returns its argument, changed.
 func reduce(object any) (any, error) {
 	if _, is := object.(*hubv1alpha1.Heartbeat); is {
 		return object, nil
 	}
 	object, err := caches.StripManagedFields(object)
 	if service, is := object.(*corev1.Service); is && !clusterset.IsAlias(service) {
-		spec := corev1.ServiceSpec{Type: service.Spec.Type, ClusterIP: service.Spec.ClusterIP, Ports: service.Spec.Ports}
-		service.Annotations, service.Spec, service.Status = nil, spec, corev1.ServiceStatus{}
+		spec := corev1.ServiceSpec{
+			Type: service.Spec.Type, ClusterIP: service.Spec.ClusterIP, ClusterIPs: service.Spec.ClusterIPs, ExternalIPs: service.Spec.ExternalIPs,
+			Ports: service.Spec.Ports,
+		}
+		if service.Namespace == manifests.AgentNamespace {
+			spec.Selector = service.Spec.Selector
+		}
+		service.Annotations, service.Spec, service.Status = nil, spec, corev1.ServiceStatus{LoadBalancer: service.Status.LoadBalancer}
+	}
+	if config, is := object.(*corev1.ConfigMap); is && !isDNSConfig(client.ObjectKeyFromObject(config)) {
+		config.Data, config.BinaryData = nil, nil
 	}
 	return object, err
 }

@@ -49,6 +49,9 @@ func TestRenewal(t *testing.T) {
 		check.Equal(t, name, test.want, isRenewal(beat(0, nil), test.after))
 	}
 	check.Equal(t, "a change of a Member is ignored", false, isRenewal(&hubv1alpha1.Member{}, &hubv1alpha1.Member{}))
+	corefile := &corev1.ConfigMap{Data: map[string]string{"Corefile": "."}}
+	check.Equal(t, "a change of a Corefile is ignored", false, isRenewal(corefile, &corev1.ConfigMap{}))
+	check.Equal(t, "a ConfigMap without a change of its data is ignored", true, isRenewal(corefile, corefile.DeepCopy()))
 }
 
 // onlyMembers is a hub with Members and nothing else.
@@ -156,6 +159,18 @@ func TestReduce(t *testing.T) {
 	}
 	if other.Name != "web" || other.Spec.Type != corev1.ServiceTypeExternalName || other.Spec.ExternalName != "" || other.Annotations != nil || other.ManagedFields != nil {
 		t.Errorf("the other Service is %+v", other)
+	}
+	dns := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-dns"}}
+	dns.Spec.ClusterIPs, dns.Spec.Selector = []string{"10.0.0.2"}, map[string]string{"app": "dns"}
+	corefile := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "coredns"}, Data: map[string]string{"Corefile": "."}}
+	large := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "large"}, Data: map[string]string{"a": "b"}}
+	for _, object := range []any{dns, corefile, large} {
+		if _, err := reduce(object); err != nil {
+			t.Errorf("%T: %v", object, err)
+		}
+	}
+	if len(dns.Spec.ClusterIPs) != 1 || dns.Spec.Selector == nil || corefile.Data == nil || large.Data != nil {
+		t.Errorf("of DNS: %+v, %+v, %+v", dns.Spec, corefile, large)
 	}
 	check.Equal(t, "it is known when the hub received the heartbeat", true, beat.ManagedFields != nil)
 }

@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // watchedServer is an API server whose objects are read from a cache. Kinds that the user may not read, or that the API server does not
@@ -41,7 +43,7 @@ type watchedServer struct {
 // watchServer fills a cache with all objects of some kinds, and keeps it up to date until ctx ends. c is a client without a cache.
 func watchServer(ctx context.Context, config *rest.Config, c client.Client, kinds map[client.Object]cache.ByObject, changed func()) (*watchedServer, error) {
 	s := &watchedServer{Client: c, changed: changed}
-	config = unthrottled(config)
+	config = answering(config)
 	config.Wrap(s.wrap)
 	options := cache.Options{
 		Scheme: c.Scheme(), Mapper: c.RESTMapper(), ReaderFailOnMissingInformer: true, ByObject: map[client.Object]cache.ByObject{},
@@ -65,10 +67,10 @@ func watchServer(ctx context.Context, config *rest.Config, c client.Client, kind
 	for kind := range options.ByObject {
 		informer, err := s.cache.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
-			return nil, fmt.Errorf("watch %T: %w", kind, err)
+			return nil, fmt.Errorf("watch %s: %w", clusterset.KindOf(kind), err)
 		}
 		if _, err := informer.AddEventHandler(s.handler()); err != nil {
-			return nil, fmt.Errorf("watch %T: %w", kind, err)
+			return nil, fmt.Errorf("watch %s: %w", clusterset.KindOf(kind), err)
 		}
 	}
 	if err := s.start(ctx); err != nil {

@@ -39,12 +39,6 @@ func (w *watcher) changed() {
 
 // start fills the caches of the hub and of all members, in parallel.
 func (w *watcher) start(ctx context.Context) error {
-	config := unthrottled(w.found.Hub.KubeContext.Config)
-	config.Wrap(w.clock.wrap)
-	c, err := hub.Client(config)
-	if err != nil {
-		return fmt.Errorf("the hub: %w", err)
-	}
 	members, servers, errs := w.found.Members, make([]*watchedServer, len(w.found.Members)), make([]error, len(w.found.Members))
 	var group sync.WaitGroup
 	for i, m := range members {
@@ -52,10 +46,10 @@ func (w *watcher) start(ctx context.Context) error {
 			servers[i], errs[i] = watchServer(ctx, m.KubeContext.Config, m.Client, memberKinds(), w.changed)
 		})
 	}
-	w.hub, err = watchServer(ctx, config, c, hubKinds(), w.changed)
+	err := w.startHub(ctx)
 	group.Wait()
 	if err != nil {
-		return fmt.Errorf("watch the hub at %s: %w", config.Host, err)
+		return err
 	}
 	w.found.Members, w.cached.Members, w.found.Unreached = nil, nil, slices.Clone(w.found.Unreached)
 	for i, m := range members {
@@ -73,24 +67,51 @@ func (w *watcher) start(ctx context.Context) error {
 	return nil
 }
 
-// observe reads what has changed.
-func (w *watcher) observe(ctx context.Context) Observation {
+// startHub fills the cache of the hub, unless the hub could not be read.
+func (w *watcher) startHub(ctx context.Context) error {
+	if !w.found.Hub.IsRead() {
+		return nil
+	}
+	config := answering(w.found.Hub.KubeContext.Config)
+	config.Wrap(w.clock.wrap)
+	c, err := hub.Client(config)
+	if err != nil {
+		return fmt.Errorf("the hub: %w", err)
+	}
+	if w.hub, err = watchServer(ctx, config, c, hubKinds(), w.changed); err != nil {
+		return fmt.Errorf("watch the hub at %s: %w", config.Host, err)
+	}
+	return nil
+}
+
+// observeHub reads the hub if it has changed, and returns why it does not answer, and false if it does.
+func (w *watcher) observeHub(ctx context.Context) (Unanswered, bool) {
+	if !w.found.Hub.IsRead() { // its problem says so
+		w.due = time.Now().Add(defaultInterval)
+		return Unanswered{}, false
+	}
 	if w.hub.stale.Swap(false) || !time.Now().Before(w.due) {
 		w.readHub(ctx)
 	}
-	hubFailure, hubFails := w.hub.unanswered(w.found.Hub.KubeContext.Name)
-	if !hubFails { // otherwise its time is that of its content
+	failure, fails := w.hub.unanswered(w.found.Hub.KubeContext.Name)
+	if !fails { // otherwise its time is the time of its content
 		now := *w.found.Hub
 		now.Now = w.clock.now()
 		w.found.Hub, w.cached.Hub = &now, &now
 	}
+	return failure, fails
+}
+
+// observe reads what has changed.
+func (w *watcher) observe(ctx context.Context) Observation {
+	hubFailure, hubFails := w.observeHub(ctx)
 	w.readMembers(ctx)
 	if slices.ContainsFunc(w.members, func(s *watchedServer) bool { return s.stale.Load() }) {
 		w.due = earlier(w.due, time.Now().Add(defaultInterval))
 	}
 	found, cached := w.found, w.cached
 	result := Observation{
-		Clusterset: &found, Cached: &cached, Objects: slices.Clone(w.objects), Status: Assess(found.Hub, w.objects, found.Unreached),
+		Clusterset: &found, Cached: &cached, Objects: slices.Clone(w.objects), Status: Assess(found.Hub, w.objects, found.Unreached, found.Unread...),
 	}
 	for i, s := range w.members {
 		if u, failing := s.unanswered(found.Members[i].KubeContext.Name); failing {
@@ -123,6 +144,7 @@ func (w *watcher) readHub(ctx context.Context) {
 		return
 	}
 	h := newHub(w.found.Hub.KubeContext, snapshot, w.clock.now())
+	h.Version = w.found.Hub.Version
 	lost := h.silentSince(w.found.Hub)
 	if _, failing := w.hub.unanswered(""); failing || len(lost) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
@@ -151,10 +173,10 @@ func (w *watcher) readMembers(ctx context.Context) {
 		}
 		group.Go(func() {
 			read := w.cached.Members[i].ReadObjects(ctx, ids)
-			if _, failing := s.unanswered(""); failing && read.Err != nil && w.objects[i].ID != "" {
+			if _, failing := s.unanswered(""); failing && len(read.Errs) > 0 && w.objects[i].ID != "" {
 				return // what was read before remains until the API server answers
 			}
-			if read.Err != nil {
+			if len(read.Errs) > 0 {
 				s.stale.Store(true) // it is read again when the hub is due
 			}
 			w.objects[i] = read

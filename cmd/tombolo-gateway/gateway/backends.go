@@ -7,16 +7,14 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/forward"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
@@ -25,26 +23,20 @@ import (
 // backends finds the endpoints of exported services in the gateway's cache.
 type backends struct {
 	cache client.Reader
-	// trusted reports whether the gateways of a cluster may connect now.
-	trusted func(clusterset.ClusterID) bool
+	// rulesFor returns the backend rules for the exports of a namespace that a cluster uses (W5).
+	rulesFor func(ctx context.Context, cluster clusterset.ClusterID, namespace string) export.BackendRules
+	exports  *exports
 }
 
 // Endpoints returns the available endpoints for a stream, or why it is refused: the service must be exported and have the TCP port (G3).
 // If it is headless, they are those with exactly the hostname of the stream, or those without one (G9).
 func (b backends) Endpoints(cluster clusterset.ClusterID, open wire.Open) (forward.Endpoints, *wire.Refusal) {
-	if !b.trusted(cluster) { // since the handshake
-		return forward.Endpoints{}, &wire.Refusal{Code: wire.CodeDenied, Text: fmt.Sprintf("cluster %s is no member, is suspended, or publishes no gateway", cluster)}
-	}
 	ctx, key := context.Background(), client.ObjectKey{Namespace: open.Namespace, Name: open.Service}
-	var exported mcsv1beta1.ServiceExport
+	if refusal := b.exports.refusal(ctx, key); refusal != nil {
+		return forward.Endpoints{}, refusal
+	}
 	var service corev1.Service
-	var slices discoveryv1.EndpointSliceList
-	if err := b.cache.Get(ctx, key, &exported, client.UnsafeDisableDeepCopy); err != nil {
-		return forward.Endpoints{}, missing(key, err)
-	}
-	if !isExported(&exported) {
-		return forward.Endpoints{}, notExported(key, "the ServiceExport is not valid, or the hub's administrator does not allow it")
-	}
+	var all discoveryv1.EndpointSliceList
 	if err := b.cache.Get(ctx, key, &service, client.UnsafeDisableDeepCopy); err != nil {
 		return forward.Endpoints{}, missing(key, err)
 	}
@@ -52,27 +44,35 @@ func (b backends) Endpoints(cluster clusterset.ClusterID, open wire.Open) (forwa
 	if refusal != nil {
 		return forward.Endpoints{}, refusal
 	}
-	if err := b.cache.List(ctx, &slices, client.InNamespace(open.Namespace), client.MatchingFields{caches.IndexSource: open.Service}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := b.cache.List(ctx, &all, client.InNamespace(open.Namespace), client.MatchingFields{caches.IndexSource: open.Service}, client.UnsafeDisableDeepCopy); err != nil {
 		return forward.Endpoints{}, errNotRead
 	}
+	rules := b.rulesFor(ctx, cluster, open.Namespace)
+	addresses, leftOut := addressesIn(&service, port, open.Hostname, all.Items, rules)
+	if len(addresses) == 0 && leftOut > 0 {
+		return forward.Endpoints{}, &wire.Refusal{
+			Code: wire.CodeNoEndpoint, Text: fmt.Sprintf("service %s: an export leads to pods of its cluster only, and its endpoints are none: see the condition Ready of its ServiceExport", key),
+		}
+	}
 	return forward.Endpoints{
-		Addresses: addressesIn(&service, port, open.Hostname, slices.Items),
-		Affinity:  service.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
+		Addresses: addresses, Permit: func(address netip.AddrPort) error { return rules.Check(address.Addr().String(), listeningAt(address)) },
+		Affinity: service.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
 	}, nil
 }
 
-// isExported reports whether an export is valid, and the hub's administrator allows it. It also is while a change is on its way to the hub,
-// the hub refuses the change, or is not reached: other clusters import what the hub stores. For example, the hub refuses addresses of a
-// member that has moved to another network until its policies have read the Member.
-func isExported(export *mcsv1beta1.ServiceExport) bool {
-	ready := meta.FindStatusCondition(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady))
-	return ready != nil && ready.Reason != string(conditions.ReasonNotAllowed) &&
-		meta.IsStatusConditionTrue(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionValid))
+func listeningAt(address netip.AddrPort) clusterset.EndpointPort {
+	return clusterset.EndpointPort{Protocol: corev1.ProtocolTCP, Port: int32(address.Port())}
 }
 
-// addressesIn returns where the available endpoints of a port listen, in the first IP family in which there are any. hostname is that of the
-// endpoints if the Service is headless.
-func addressesIn(service *corev1.Service, port clusterset.Port, hostname string, all []discoveryv1.EndpointSlice) []netip.AddrPort {
+// addressesIn returns where the available endpoints of a port listen, in the first IP family in which there are any, and how many are left
+// out. hostname is that of the endpoints if the Service is headless. If the rules allow one endpoint of a family, the result also has those
+// that they do not allow: to check each would cost too much for each stream.
+func addressesIn(
+	service *corev1.Service, port clusterset.Port, hostname string, all []discoveryv1.EndpointSlice, rules export.BackendRules,
+) (result []netip.AddrPort, leftOut int) {
+	passes := func(address netip.AddrPort) bool {
+		return rules.Check(address.Addr().String(), listeningAt(address)) == nil
+	}
 	for _, family := range service.Spec.IPFamilies {
 		var sources []*discoveryv1.EndpointSlice
 		for i := range all {
@@ -84,11 +84,18 @@ func addressesIn(service *corev1.Service, port clusterset.Port, hostname string,
 		if isHeadless(service) {
 			own = export.OfHostname(hostname, own)
 		}
-		if addresses := export.AvailableAddresses(port, own); len(addresses) > 0 {
-			return addresses
+		addresses := export.AvailableAddresses(port, own)
+		if slices.ContainsFunc(addresses, passes) {
+			return addresses, 0
+		}
+		if leftOut += len(addresses); len(addresses) > 0 { // endpoints that terminate may pass
+			own, _ = rules.Apply(own)
+			if addresses = export.AvailableAddresses(port, own); len(addresses) > 0 {
+				return addresses, 0
+			}
 		}
 	}
-	return nil
+	return nil, leftOut
 }
 
 // errNotRead is sent to the other cluster, so it has no details.

@@ -34,7 +34,8 @@ type objects struct {
 }
 
 func (o *objects) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
-	if _, ok := object.(*mcsv1beta1.ServiceExport); ok {
+	if export, ok := object.(*mcsv1beta1.ServiceExport); ok {
+		export.Status.Conditions = exportedConditions()
 		return nil
 	}
 	return apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, key.Name)

@@ -7,7 +7,6 @@ package gateway
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -18,19 +17,22 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/export"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/budget"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/forward"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
 // gateway is a running gateway. Its configuration is replaced as a whole, by one goroutine.
@@ -42,14 +44,19 @@ type gateway struct {
 	clients  listeners
 	rules    *accessRules
 	pods     *identities
+	near     neighbours
 	refusals *rate.Limiter
+	unknown  *prometheus.CounterVec // clients, by the cluster that they use
 
 	leaf    atomic.Pointer[tls.Certificate]
 	remotes atomic.Pointer[map[clusterset.ClusterID]remote]
+	// verified are the certificates of other gateways that were verified.
+	verified *identity.Verified
 	// problem is why the gateway is not ready; nil if it is.
 	problem atomic.Pointer[error]
 	changed chan struct{}
-	logged  string // what was left out of the configuration last
+	read    slicesRead // by configure
+	logged  string     // what was left out of the configuration last
 }
 
 // retryAfter is the time after which a port that could not be opened is tried again.
@@ -60,13 +67,15 @@ func newGateway(ctx context.Context, options Options, cache client.Reader, recor
 	g := &gateway{
 		options: options, cache: cache, pods: newIdentities(cache, clock.RealClock{}),
 		rules:    newAccessRules(ctx, cache, options.Log, newDenials(recorder, clock.RealClock{})),
-		refusals: rate.NewLimiter(1, 10), changed: make(chan struct{}, 1),
+		near:     neighbours{cache: cache, namespace: options.Namespace, podIPs: options.PodIPs},
+		refusals: rate.NewLimiter(1, 10), unknown: newUnknownClients(), changed: make(chan struct{}, 1), verified: identity.NewVerified(),
 	}
 	g.remotes.Store(&map[clusterset.ClusterID]remote{})
 	g.setProblem(errors.New("the gateway has not read its configuration yet"))
-	limits := func(perStream int) *forward.Limits {
-		return &forward.Limits{Total: perStream * options.MaxStreams, Each: perStream * options.MaxStreamsEach}
+	limits := func(perStream int, memory *budget.Memory) *forward.Limits {
+		return &forward.Limits{Total: perStream * options.MaxStreams, Each: perStream * options.MaxStreamsEach, Memory: memory}
 	}
+	streams := budget.New(options.StreamMemory)
 	metrics := forward.NewMetrics("import")
 	pool := &forward.Pool{
 		Addresses: func(id clusterset.ClusterID) []string { return slices.Clone((*g.remotes.Load())[id].addresses) },
@@ -75,34 +84,58 @@ func newGateway(ctx context.Context, options Options, cache client.Reader, recor
 		Buffers:   buffers, Metrics: metrics,
 	}
 	log := accessLog(options.AccessLog) //nolint:contextcheck // a line of the access log needs none
-	g.importer = &forward.Importer{Pool: pool, Permissions: g.rules.importing, Buffers: buffers, Metrics: metrics, Limits: limits(1), Access: log}
+	g.importer = &forward.Importer{Pool: pool, Permissions: g.rules.importing, Identify: g.pods.of, Buffers: buffers, Metrics: metrics, Limits: limits(1, streams), Access: log}
+	g.rules.identify = g.pods.now
 	g.exporter = &forward.Exporter{
-		Backends:    backends{cache, func(id clusterset.ClusterID) bool { return (*g.remotes.Load())[id].authorities != nil }},
-		Permissions: g.rules.exporting, Buffers: buffers, Metrics: forward.NewMetrics("export"), Limits: limits(1), Connections: limits(2), Access: log,
+		Backends:    backends{cache, g.backendRules, g.rules.exports},
+		Permissions: g.rules.exporting, Buffers: buffers, Metrics: forward.NewMetrics("export"), Limits: limits(1, streams), Connections: limits(2, nil), Access: log,
 	}
+	g.exporter.Refused = g.logRefusedStream
 	g.clients.addresses, g.clients.lag, g.clients.open = options.PodIPs, proxyLag, map[string]*listener{}
-	g.clients.serve = func(ctx context.Context, client *net.TCPConn, to ports.Owner, from netip.Addr) {
+	g.clients.serve = func(ctx context.Context, client *net.TCPConn, to ports.Owner, from netip.Addr, ended func()) {
 		request := requestOf(to, from)
-		request.ClientNamespace, request.ServiceAccount = g.pods.of(ctx, from)
-		err := g.importer.Serve(ctx, client, to.Cluster, request)
-		if err != nil && g.refusals.Allow() {
-			options.Log.Info("a client was reset", "service", to.Service.String(), "cluster", to.Cluster, "hostname", to.Hostname, "port", to.Port, "client", from.String(), "reason", err.Error())
+		if g.near.refusesClient(ctx, from) {
+			g.importer.Refuse(client, to.Cluster, request, errTransit)
+			g.logRefused(to, from, errTransit)
+			ended()
+			return
 		}
+		g.identify(ctx, to.Cluster, &request)
+		if request.ClientNamespace == "" {
+			g.unknown.WithLabelValues(string(to.Cluster)).Inc()
+		}
+		g.importer.Serve(ctx, client, to.Cluster, request, func(err error) {
+			g.logRefused(to, from, err)
+			ended()
+		})
 	}
 	return g
 }
 
-// trust returns whom the gateway trusts now. It is called only after the certificate was read.
-func (g *gateway) trust() identity.Trust {
-	return identity.Trust{
-		Self: identity.NameOf(g.leaf.Load()), Leaf: g.leaf.Load, Clock: clock.RealClock{},
-		Authorities: func(id clusterset.ClusterID) *x509.CertPool { return (*g.remotes.Load())[id].authorities },
+// logRefused logs why a client was reset, if it was, but not each of many.
+func (g *gateway) logRefused(to ports.Owner, from netip.Addr, err error) {
+	if err != nil && g.refusals.Allow() {
+		g.options.Log.Info("a client was reset", "service", to.Service.String(), "cluster", to.Cluster, "hostname", to.Hostname, "port", to.Port, "client", from.String(), "reason", err.Error())
 	}
+}
+
+// logRefusedStream logs why a stream of another cluster was refused, but not each of many. What a rule denies has a line of its own, and a
+// client that is not identified yet is tried again.
+func (g *gateway) logRefusedStream(from clusterset.ClusterID, request wire.Open, refusal *wire.Refusal) {
+	if refusal.Code != wire.CodeDenied && refusal.Code != wire.CodeUnidentified && g.refusals.Allow() {
+		g.options.Log.Info("a stream was refused", "service", request.Namespace+"/"+request.Service, "cluster", from, "hostname", request.Hostname,
+			"port", request.Port, "client", request.Client.String(), "code", refusal.Code.String(), "reason", refusal.Text)
+	}
+}
+
+// backendRules returns those for the exports of a namespace that a cluster uses. Its ranges are in the object of that cluster.
+func (g *gateway) backendRules(ctx context.Context, cluster clusterset.ClusterID, namespace string) export.BackendRules {
+	return g.near.backendRules(ctx, namespace, (*g.remotes.Load())[cluster].own)
 }
 
 // run serves until ctx ends, and then drains.
 func (g *gateway) run(ctx context.Context) error {
-	var config net.ListenConfig
+	config := net.ListenConfig{KeepAlive: -1} // tunnel.Prepare sets it later
 	opened, err := config.Listen(ctx, "tcp", g.options.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for gateways of other clusters: %w", err)
@@ -115,10 +148,13 @@ func (g *gateway) run(ctx context.Context) error {
 	go g.rules.run(outlasting)
 	g.notify()
 	var again <-chan time.Time
+	failed := make(chan error, 1)
 	for accepting := false; ctx.Err() == nil; {
 		select {
 		case <-ctx.Done():
 			continue
+		case err := <-failed:
+			return fmt.Errorf("accept gateways of other clusters: %w", err)
 		case <-again:
 		case <-g.changed:
 		}
@@ -127,8 +163,11 @@ func (g *gateway) run(ctx context.Context) error {
 		}
 		if !accepting && g.leaf.Load() != nil {
 			accepting = true
-			server := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return g.trust().Server(), nil }}
-			go g.exporter.Accept(logr.NewContext(context.WithoutCancel(ctx), g.options.Log), peers, server)
+			go func() {
+				if err := g.exporter.Accept(logr.NewContext(context.WithoutCancel(ctx), g.options.Log), peers, g.server()); err != nil {
+					failed <- err
+				}
+			}()
 		}
 	}
 	return g.drain(outlasting, peers)
@@ -167,54 +206,19 @@ func (g *gateway) configure(ctx context.Context) (leftOut, problem error) {
 	if err := g.cache.List(ctx, &mirrored, client.MatchingLabels{clusterset.LabelGateway: "true"}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list EndpointSlices: %w", err)
 	}
-	wanted, refused := listening(mirrored.Items)
+	wanted, refused, read := listening(mirrored.Items, g.read)
+	g.read = read
 	problem = g.clients.apply(ctx, wanted)
 	g.importer.Pool.Want(clustersOf(wanted))
 	return errors.Join(leafErr, remotesErr, errors.Join(refused...)), problem
 }
 
-// readRemotes reads whom the gateway trusts.
-func (g *gateway) readRemotes(ctx context.Context) error {
-	var remotes gatewayv1alpha1.RemoteGatewayList
-	if err := g.cache.List(ctx, &remotes, client.InNamespace(g.options.Namespace)); err != nil {
-		return fmt.Errorf("list RemoteGateways: %w", err)
-	}
-	return g.trustOnly(remotes.Items)
-}
-
-// trustOnly replaces the remote gateways, and closes the connections of those that are no longer trusted.
-func (g *gateway) trustOnly(remotes []gatewayv1alpha1.RemoteGateway) error {
-	after, err := remotesOf(remotes)
-	before := g.remotes.Swap(&after)
-	for _, id := range ended(*before, after) {
-		g.importer.Pool.CloseWhere(func(other clusterset.ClusterID) bool { return other == id })
-		g.exporter.CloseWhere(func(other clusterset.ClusterID) bool { return other == id })
-	}
-	return err
-}
-
 func clustersOf(wanted map[int32]ports.Owner) []clusterset.ClusterID {
-	var result []clusterset.ClusterID
+	result := sets.New[clusterset.ClusterID]()
 	for _, owner := range wanted {
-		result = append(result, owner.Cluster)
+		result.Insert(owner.Cluster)
 	}
-	slices.Sort(result)
-	return slices.Compact(result)
-}
-
-// readLeaf reads the certificate of this cluster's gateways.
-func (g *gateway) readLeaf(ctx context.Context) error {
-	var secret corev1.Secret
-	key := client.ObjectKey{Namespace: g.options.Namespace, Name: clusterset.GatewayCertificateSecret}
-	if err := g.cache.Get(ctx, key, &secret); err != nil {
-		return fmt.Errorf("the certificate of this cluster's gateways, which the agent creates: %w", err)
-	}
-	leaf, err := identity.DecodeLeaf(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
-	if err != nil {
-		return fmt.Errorf("the certificate in Secret %s: %w: delete it, so that the agent creates it again", key, err)
-	}
-	g.leaf.Store(leaf)
-	return nil
+	return sets.List(result)
 }
 
 func (g *gateway) setProblem(err error) { g.problem.Store(&err) }

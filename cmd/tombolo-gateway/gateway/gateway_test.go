@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
@@ -40,6 +43,25 @@ func mirrored(service string, age int, listen string) discoveryv1.EndpointSlice 
 		},
 		Annotations: map[string]string{clusterset.AnnotationGatewayPorts: listen},
 	}}
+}
+
+// A slice is read again if it has changed, or is another object.
+//
+// spec: G2
+func TestChangedSlice(t *testing.T) {
+	t.Parallel()
+	var read slicesRead
+	for i, step := range []struct {
+		uid           types.UID
+		version, port string
+	}{{"a", "1", "10000"}, {"a", "2", "10001"}, {"b", "2", "10002"}, {"a", "1", "10003"}, {"", "", "10004"}, {"", "", "10005"}} {
+		slice := mirrored("web", 0, "80="+step.port)
+		slice.UID, slice.ResourceVersion = step.uid, step.version
+		var got map[int32]ports.Owner
+		got, _, read = listening([]discoveryv1.EndpointSlice{slice}, read)
+		check.Equal(t, fmt.Sprintf("step %d: ports", i), "["+step.port+"]", fmt.Sprint(slices.Collect(maps.Keys(got))))
+		check.Equal(t, "slices that are kept", 1, len(read))
+	}
 }
 
 // spec: G2
@@ -82,7 +104,7 @@ func TestListening(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, refused := listening(test.slices)
+			got, refused, _ := listening(test.slices, nil)
 			leads := map[int32]string{}
 			for number, owner := range got {
 				leads[number] = fmt.Sprintf("%s:%d", owner.Service, owner.Port)
@@ -100,9 +122,10 @@ func TestReleasedPort(t *testing.T) {
 	one, other := ports.Owner{Cluster: "west", Port: 80}, ports.Owner{Cluster: "north", Port: 80}
 	served := make(chan ports.Owner, 1)
 	l := &listeners{addresses: []string{"127.0.0.1"}, lag: time.Hour, open: map[string]*listener{}}
-	l.serve = func(_ context.Context, client *net.TCPConn, to ports.Owner, _ netip.Addr) {
+	l.serve = func(_ context.Context, client *net.TCPConn, to ports.Owner, _ netip.Addr, ended func()) {
 		client.Close()
 		served <- to
+		ended()
 	}
 	const number, address = 0, "127.0.0.1:0" // any that is free
 	apply := func(wanted map[int32]ports.Owner) {
@@ -155,19 +178,19 @@ func TestRemotes(t *testing.T) {
 	second, err := identity.NewAuthority("west", start)
 	check.Must(t, err)
 	newer, broken := bundleOf(t, first), bundleOf(t, first)
-	newer.Spec.Versions, broken.Spec.Bundle = []int32{2}, "garbage"
+	newer.Spec.Versions, broken.Spec.Bundle = []int32{3}, "garbage"
 	for name, test := range map[string]struct {
 		before, after []gatewayv1alpha1.RemoteGateway
-		ended         []clusterset.ClusterID
+		less          bool
 		err           string
 	}{
 		"no change":           {before: []gatewayv1alpha1.RemoteGateway{bundleOf(t, first)}, after: []gatewayv1alpha1.RemoteGateway{bundleOf(t, first)}},
 		"one authority more":  {before: []gatewayv1alpha1.RemoteGateway{bundleOf(t, first)}, after: []gatewayv1alpha1.RemoteGateway{bundleOf(t, first, second)}},
-		"one authority fewer": {before: []gatewayv1alpha1.RemoteGateway{bundleOf(t, first, second)}, after: []gatewayv1alpha1.RemoteGateway{bundleOf(t, second)}, ended: []clusterset.ClusterID{"west"}},
-		"gone":                {before: []gatewayv1alpha1.RemoteGateway{bundleOf(t, first)}, ended: []clusterset.ClusterID{"west"}},
+		"one authority fewer": {before: []gatewayv1alpha1.RemoteGateway{bundleOf(t, first, second)}, after: []gatewayv1alpha1.RemoteGateway{bundleOf(t, second)}, less: true},
+		"gone":                {before: []gatewayv1alpha1.RemoteGateway{bundleOf(t, first)}, less: true},
 		"another version": {
-			before: []gatewayv1alpha1.RemoteGateway{bundleOf(t, first)}, after: []gatewayv1alpha1.RemoteGateway{newer}, ended: []clusterset.ClusterID{"west"},
-			err: "cluster west: its gateways support versions [2] of the protocol, this one version 1: upgrade the older of both",
+			before: []gatewayv1alpha1.RemoteGateway{bundleOf(t, first)}, after: []gatewayv1alpha1.RemoteGateway{newer}, less: true,
+			err: "cluster west: its gateways support versions [3] of the protocol, this one versions [1 2]: upgrade the older of both",
 		},
 		"not readable": {
 			after: []gatewayv1alpha1.RemoteGateway{broken},
@@ -176,9 +199,10 @@ func TestRemotes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			before, _ := remotesOf(test.before)
-			after, err := remotesOf(test.after)
-			check.Equal(t, "ended", test.ended, ended(before, after))
+			before, _ := remotesOf(test.before, nil)
+			after, err := remotesOf(test.after, before)
+			check.Equal(t, "less trusted", test.less, lessTrusted(before, after))
+			check.Equal(t, "the pool has not changed", name == "no change", after["west"].authorities != nil && after["west"].authorities == before["west"].authorities)
 			check.Equal(t, "error", test.err, check.Message(err))
 			if r, ok := after["west"]; ok && strings.Join(r.addresses, " ") != "[2001:db8::1]:443" {
 				t.Errorf("addresses %v", r.addresses)
@@ -194,7 +218,7 @@ func TestReport(t *testing.T) {
 	first := report([]string{"10.1.0.1"}, map[clusterset.ClusterID]error{"west": nil, "north": errors.New(strings.Repeat("ä", 300))}, gatewayv1alpha1.GatewayReport{}, start)
 	second := report([]string{"10.1.0.1"}, map[clusterset.ClusterID]error{"west": errors.New("refused"), "north": errors.New("timeout")}, first, later)
 	want := gatewayv1alpha1.GatewayReport{
-		Addresses: []string{"10.1.0.1"}, Versions: []int32{wire.Version},
+		Addresses: []string{"10.1.0.1"}, Versions: wire.Versions(),
 		Clusters: []gatewayv1alpha1.ClusterReachability{
 			{Cluster: "north", Reason: "ConnectionFailed", Message: strings.Repeat("ä", 256), Since: metav1.NewTime(start)},
 			{Cluster: "west", Reachable: true, Since: metav1.NewTime(start)},

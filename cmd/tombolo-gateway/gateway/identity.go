@@ -15,11 +15,13 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
 const (
-	// indexAddress finds the pods with an address that have not finished.
-	indexAddress = "tombolo.address"
 	// podTimeout is how long a client waits whose address is that of no pod: a pod may connect before the API shows its address.
 	podTimeout = 2 * time.Second
 	// strangerTime is how long the next clients with such an address do not wait, unless a pod has it meanwhile. maxStrangers is the
@@ -71,10 +73,31 @@ func (i *identities) of(ctx context.Context, address netip.Addr) (namespace, acc
 	}
 }
 
+// now returns who a client is without waiting, and false if no pod has its address yet and no client with this address has waited for one.
+func (i *identities) now(ctx context.Context, address netip.Addr) (namespace, account string, known bool) {
+	pods, err := i.pods(ctx, address)
+	switch {
+	case err == nil && len(pods) == 0:
+		return "", "", i.isStranger(address)
+	case err != nil || len(pods) > 1 || pods[0].Spec.HostNetwork:
+		return "", "", true
+	}
+	return pods[0].Namespace, pods[0].Spec.ServiceAccountName, true
+}
+
+// identify writes who a client is into its request. It waits for its pod only if a rule of this cluster depends on that (A3): if one of the
+// other cluster does, its gateway says so.
+func (g *gateway) identify(ctx context.Context, to clusterset.ClusterID, request *wire.Open) {
+	namespace, account, known := g.pods.now(ctx, request.Client)
+	if !known && g.rules.importNeedsClient(to, *request) {
+		namespace, account = g.pods.of(ctx, request.Client)
+		known = true
+	}
+	request.ClientNamespace, request.ServiceAccount, request.Unidentified = namespace, account, !known
+}
+
 func (i *identities) pods(ctx context.Context, address netip.Addr) ([]corev1.Pod, error) {
-	var list corev1.PodList
-	err := i.cache.List(ctx, &list, client.MatchingFields{indexAddress: address.String()}, client.UnsafeDisableDeepCopy)
-	return list.Items, err
+	return caches.PodsAt(ctx, i.cache, address)
 }
 
 func (i *identities) isStranger(address netip.Addr) bool {
@@ -96,32 +119,22 @@ func (i *identities) notify() {
 	i.changed = make(chan struct{})
 }
 
-// addressesOf returns the addresses of a pod that has not finished. Another pod may have those of one that has.
-func addressesOf(object client.Object) []string {
-	pod := object.(*corev1.Pod)
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return nil
-	}
-	var result []string
-	for _, ip := range pod.Status.PodIPs {
-		if address, err := netip.ParseAddr(ip.IP); err == nil {
-			result = append(result, address.Unmap().String())
-		}
-	}
-	return result
-}
-
-// compactPod is the transform of the cache of pods: it keeps what identities need.
+// compactPod is the transform of the cache of pods: it keeps what identities and the backend rules need.
 func compactPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return object, nil
 	}
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion},
-		Spec:       corev1.PodSpec{HostNetwork: pod.Spec.HostNetwork, ServiceAccountName: pod.Spec.ServiceAccountName},
-		Status:     corev1.PodStatus{Phase: pod.Status.Phase, PodIPs: pod.Status.PodIPs},
-	}, nil
+	compacted, err := caches.CompactHostPod(pod)
+	result := compacted.(*corev1.Pod)
+	result.Spec.ServiceAccountName = pod.Spec.ServiceAccountName
+	if name := pod.Labels[labelName]; name == clusterset.GatewayService {
+		result.Labels = map[string]string{labelName: name}
+	}
+	if !pod.Spec.HostNetwork {
+		result.Spec.Containers = nil
+	}
+	return result, err
 }
 
 // compactNamespace is the transform of the cache of namespaces: it keeps their labels, and whether they are being deleted.

@@ -11,17 +11,23 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
 // pods are the pods of a cluster, found by address as in the cache.
@@ -41,8 +47,8 @@ func (p *pods) List(_ context.Context, list client.ObjectList, options ...client
 		if err != nil {
 			return err
 		}
-		for _, address := range addressesOf(compacted.(client.Object)) {
-			if applied.FieldSelector.Matches(fields.Set{indexAddress: address}) {
+		for _, address := range caches.PodAddresses(compacted.(client.Object)) {
+			if applied.FieldSelector.Matches(fields.Set{caches.IndexAddress: address}) {
 				list.(*corev1.PodList).Items = append(list.(*corev1.PodList).Items, *compacted.(*corev1.Pod))
 			}
 		}
@@ -93,8 +99,8 @@ func BenchmarkPods(b *testing.B) {
 	}
 	for b.Loop() {
 		before := heap()
-		store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{indexAddress: func(object any) ([]string, error) {
-			return addressesOf(object.(client.Object)), nil
+		store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{caches.IndexAddress: func(object any) ([]string, error) {
+			return caches.PodAddresses(object.(client.Object)), nil
 		}})
 		for i := range n {
 			pod := podAt(fmt.Sprintf("web-7d4b9c6f5-%05d", i), "default", corev1.PodRunning, fmt.Sprintf("10.1.%d.%d", i/250, i%250), fmt.Sprintf("fd00::%x", i))
@@ -163,4 +169,66 @@ func TestIdentityOfNewPods(t *testing.T) {
 	waits()
 	clock.Step(podTimeout)
 	<-fourth
+}
+
+// A client whose address belongs to no pod waits only if a rule of its cluster depends on who it is. If one of the other cluster may, the
+// other gateway is asked.
+//
+// spec: A3
+func TestWaitOnlyForRules(t *testing.T) {
+	t.Parallel()
+	shop := []policyv1alpha1.Peer{{Namespaces: []policyv1alpha1.NamespaceName{"shop"}}}
+	policy := func(direction policyv1alpha1.Direction, services ...policyv1alpha1.ObjectName) []policyv1alpha1.ClusterServiceAccessPolicy {
+		return []policyv1alpha1.ClusterServiceAccessPolicy{{Spec: policyv1alpha1.ClusterServiceAccessPolicySpec{
+			Tier: policyv1alpha1.TierAdmin, Direction: direction, Action: policyv1alpha1.ActionPass, Services: services, Peers: shop,
+		}}}
+	}
+	for name, test := range map[string]struct {
+		policies []policyv1alpha1.ClusterServiceAccessPolicy
+		waits    bool
+		exporter string // its answer to a client that is not identified
+	}{
+		"no rule":                 {nil, false, ""},
+		"a rule for clients here": {policy(policyv1alpha1.DirectionImport), true, ""},
+		"of another service":      {policy(policyv1alpha1.DirectionImport, "db"), false, ""},
+		"a rule for others":       {policy(policyv1alpha1.DirectionExport), false, errUnidentified.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				cluster := &withPods{objects{policies: test.policies}, &pods{}}
+				g := newGateway(t.Context(), Options{Log: logr.Discard()}, cluster, events.NewFakeRecorder(100))
+				g.rules.load(t.Context())
+				request := wire.Open{Namespace: "shop", Service: "web", Port: 80, Client: netip.MustParseAddr("10.0.0.9")}
+				began := time.Now()
+				g.identify(t.Context(), "west", &request)
+				waited := time.Since(began)
+				check.Equal(t, "it waits", test.waits, waited > 0)
+				check.Equal(t, "it is not identified", !test.waits, request.Unidentified)
+				check.Equal(t, "its refusal by its own cluster", (*wire.Refusal)(nil), g.rules.importing.Denied("west", request))
+				answer := ""
+				request.Unidentified = true
+				if refusal := g.rules.exporting.Denied("east", request); refusal != nil {
+					answer = refusal.Error()
+				}
+				check.Equal(t, "answer of such a gateway to a client of another cluster", test.exporter, answer)
+				cluster.pods.items = []corev1.Pod{podAt("web", "web", corev1.PodRunning, "10.0.0.9")}
+				g.identify(t.Context(), "west", &request)
+				check.Equal(t, "when the API shows its pod", "shop/web false", fmt.Sprintf("%s/%s %t", request.ClientNamespace, request.ServiceAccount, request.Unidentified))
+			})
+		})
+	}
+}
+
+// withPods is the cache of a cluster with pods.
+type withPods struct {
+	objects
+	pods *pods
+}
+
+func (c *withPods) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if _, ok := list.(*corev1.PodList); ok {
+		return c.pods.List(ctx, list, options...)
+	}
+	return c.objects.List(ctx, list, options...)
 }

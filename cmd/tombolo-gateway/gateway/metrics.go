@@ -13,6 +13,13 @@ var (
 		"Unix time at which the certificate of the gateway expires.", nil, nil)
 )
 
+// newUnknownClients returns the counter of the clients of this cluster that are no known pod (A3).
+func newUnknownClients() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tombolo_gateway_unknown_clients_total", Help: "Clients of this cluster of which no pod is known, by the cluster that they use.",
+	}, []string{"cluster"})
+}
+
 // Describe implements prometheus.Collector.
 func (g *gateway) Describe(ch chan<- *prometheus.Desc) {
 	ch <- clusterReachable

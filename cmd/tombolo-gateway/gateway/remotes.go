@@ -27,6 +27,19 @@ type remote struct {
 	addresses    []string
 	// refused are the ranges of this cluster's own addresses.
 	refused []netip.Prefix
+	own     clusterset.OwnRanges
+}
+
+// ownRangesOf returns the ranges of this cluster; none if an agent of an earlier version has written the object.
+func ownRangesOf(object *gatewayv1alpha1.OwnRanges) (result clusterset.OwnRanges, err error) {
+	if object == nil {
+		return result, nil
+	}
+	var errs [3]error
+	result.Pods, errs[0] = clusterset.ParsePrefixes(object.Pods)
+	result.Nodes, errs[1] = clusterset.ParsePrefixes(object.Nodes)
+	result.Services, errs[2] = clusterset.ParsePrefixes(object.Services)
+	return result, errors.Join(errs[:]...)
 }
 
 // permit returns why an IP address is not one of the cluster's gateways, although it is one of their addresses or a name of theirs leads
@@ -44,23 +57,28 @@ func (r remote) permit(ip netip.Addr) error {
 	return nil
 }
 
-// remotesOf returns the usable remote gateways, and why others are not usable.
-func remotesOf(objects []gatewayv1alpha1.RemoteGateway) (map[clusterset.ClusterID]remote, error) {
+// remotesOf returns the usable remote gateways, and why others are not usable. If the authorities of a cluster are those of before, so is
+// their pool.
+func remotesOf(objects []gatewayv1alpha1.RemoteGateway, before map[clusterset.ClusterID]remote) (map[clusterset.ClusterID]remote, error) {
 	result := map[clusterset.ClusterID]remote{}
 	var failed []error
 	for _, object := range objects {
 		certificates, err := identity.DecodeBundle(object.Spec.Bundle)
-		if err == nil && !slices.Contains(object.Spec.Versions, wire.Version) {
-			err = fmt.Errorf("its gateways support versions %v of the protocol, this one version %d: upgrade the older of both", object.Spec.Versions, wire.Version)
+		if err == nil && !wire.HasCommon(object.Spec.Versions) {
+			err = fmt.Errorf("its gateways support versions %v of the protocol, this one versions %v: upgrade the older of both", object.Spec.Versions, wire.Versions())
 		}
 		refused, rangesErr := clusterset.ParsePrefixes(object.Spec.RefusedRanges)
-		if err = errors.Join(err, rangesErr); err != nil {
+		own, ownErr := ownRangesOf(object.Spec.OwnRanges)
+		if err = errors.Join(err, rangesErr, ownErr); err != nil {
 			failed = append(failed, fmt.Errorf("cluster %s: %w", object.Name, err))
 			continue
 		}
-		r := remote{certificates: certificates, authorities: x509.NewCertPool(), refused: refused}
+		r := remote{certificates: certificates, authorities: x509.NewCertPool(), refused: refused, own: own}
 		for _, certificate := range certificates {
 			r.authorities.AddCert(certificate)
+		}
+		if former, ok := before[clusterset.ClusterID(object.Name)]; ok && former.authorities.Equal(r.authorities) {
+			r.authorities = former.authorities
 		}
 		for _, address := range object.Spec.Addresses {
 			r.addresses = append(r.addresses, net.JoinHostPort(address.Host, strconv.Itoa(int(address.Port))))
@@ -90,15 +108,13 @@ func sameProperties(before, after any) bool {
 	return (b == nil) == (a == nil) && maps.Equal(b, a)
 }
 
-// ended returns which clusters are no longer trusted, or lost an authority: their connections must be closed. A bundle that only gains
-// an authority ends none.
-func ended(before, after map[clusterset.ClusterID]remote) []clusterset.ClusterID {
-	var result []clusterset.ClusterID
-	for _, id := range slices.Sorted(maps.Keys(before)) {
-		now := after[id]
-		if slices.ContainsFunc(before[id].certificates, func(c *x509.Certificate) bool { return !slices.ContainsFunc(now.certificates, c.Equal) }) {
-			result = append(result, id)
+// lessTrusted reports whether a cluster is no longer trusted, or has lost an authority: connections may have to be closed.
+func lessTrusted(before, after map[clusterset.ClusterID]remote) bool {
+	for id, former := range before {
+		now := after[id].certificates
+		if slices.ContainsFunc(former.certificates, func(c *x509.Certificate) bool { return !slices.ContainsFunc(now, c.Equal) }) {
+			return true
 		}
 	}
-	return result
+	return false
 }

@@ -4,10 +4,12 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
@@ -34,8 +36,11 @@ type accessRules struct {
 	denials                  *prometheus.CounterVec
 	events                   *denials
 	exportRules, importRules atomic.Pointer[access.Rules] // nil until they are read
+	exports                  *exports
 	changed                  chan struct{}
 	exporting, importing     *forward.Permissions
+	// identify returns who a client of this cluster is, without waiting; nil if it is not known.
+	identify func(ctx context.Context, client netip.Addr) (namespace, account string, known bool)
 }
 
 func newAccessRules(ctx context.Context, cache client.Reader, log logr.Logger, events *denials) *accessRules {
@@ -46,13 +51,37 @@ func newAccessRules(ctx context.Context, cache client.Reader, log logr.Logger, e
 			Name: "tombolo_gateway_streams_denied_total", Help: "Streams that a rule of this cluster has denied, by rule.",
 		}, []string{"direction", "rule"}),
 	}
+	r.exports = &exports{cache: cache, changed: r.notify, known: map[clusterset.ServiceKey]exported{}}
 	r.exporting = &forward.Permissions{Denied: func(id clusterset.ClusterID, request wire.Open) *wire.Refusal {
-		return r.decide(ctx, r.exportRules.Load(), "export", id, request)
+		// The rules decide first: a client that they deny does not learn what is exported.
+		service, rules := serviceOf(request), r.exportRules.Load()
+		refusal := r.exports.refusal(ctx, service.Key)
+		service.GrantedOnly = refusal == nil && r.exports.isGrantedOnly(ctx, service.Key)
+		if request.Unidentified && rules != nil && rules.NeedsClient(service, id) {
+			return errUnidentified
+		}
+		return cmp.Or(r.decide(ctx, rules, "export", id, service, request), refusal)
 	}}
 	r.importing = &forward.Permissions{Denied: func(id clusterset.ClusterID, request wire.Open) *wire.Refusal {
-		return r.decide(ctx, r.importRules.Load(), "import", id, request)
+		if request.Unidentified && r.identify != nil { // the API may show its pod since the stream was opened
+			request.ClientNamespace, request.ServiceAccount, _ = r.identify(ctx, request.Client)
+		}
+		return r.decide(ctx, r.importRules.Load(), "import", id, serviceOf(request), request)
 	}}
 	return r
+}
+
+// errUnidentified has the other gateway wait until it knows who the client is (A3).
+var errUnidentified = &wire.Refusal{Code: wire.CodeUnidentified, Text: "a rule of the exporting cluster depends on who the client is"}
+
+// importNeedsClient reports whether a rule of this cluster depends on who the client of a stream to a cluster is.
+func (r *accessRules) importNeedsClient(to clusterset.ClusterID, request wire.Open) bool {
+	rules := r.importRules.Load()
+	return rules != nil && rules.NeedsClient(serviceOf(request), to)
+}
+
+func serviceOf(request wire.Open) access.Service {
+	return access.Service{Key: clusterset.ServiceKey{Namespace: request.Namespace, Name: request.Service}}
 }
 
 // notify says that a rule has changed.
@@ -96,11 +125,9 @@ func (r *accessRules) load(ctx context.Context) {
 }
 
 // decide returns why a stream is denied; nil if it is allowed. The other cluster is not told which rule decides.
-func (r *accessRules) decide(ctx context.Context, rules *access.Rules, direction string, id clusterset.ClusterID, request wire.Open) *wire.Refusal {
-	service := access.Service{Key: clusterset.ServiceKey{Namespace: request.Namespace, Name: request.Service}}
-	if direction == "export" {
-		service.GrantedOnly = r.isGrantedOnly(ctx, service.Key)
-	}
+func (r *accessRules) decide(
+	ctx context.Context, rules *access.Rules, direction string, id clusterset.ClusterID, service access.Service, request wire.Open,
+) *wire.Refusal {
 	who := access.Client{Cluster: id, Namespace: request.ClientNamespace, ServiceAccount: request.ServiceAccount}
 	verdict := access.Verdict{Rule: "the rules are not read yet"}
 	if rules != nil {
@@ -132,21 +159,6 @@ func (r *accessRules) withUID(ctx context.Context, reference *corev1.ObjectRefer
 	result.UID = exported.UID
 	return &result
 }
-
-// isGrantedOnly reports whether an export is for granted clients only.
-func (r *accessRules) isGrantedOnly(ctx context.Context, key clusterset.ServiceKey) bool {
-	var exported mcsv1beta1.ServiceExport
-	err := r.cache.Get(ctx, key, &exported, client.UnsafeDisableDeepCopy)
-	return err != nil || isGrantedOnly(&exported)
-}
-
-// isGrantedOnly reports whether an object is an export for granted clients only, or may have been one.
-func isGrantedOnly(object any) bool {
-	export, ok := object.(*mcsv1beta1.ServiceExport)
-	return !ok || clusterset.IsGrantedOnly(export)
-}
-
-func sameGrantedOnly(before, after any) bool { return isGrantedOnly(before) == isGrantedOnly(after) }
 
 // sameNamespace reports whether an update of a namespace leaves its labels as they are, and is not the beginning of its deletion.
 func sameNamespace(before, after any) bool {

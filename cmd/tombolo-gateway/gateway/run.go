@@ -21,7 +21,6 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -50,6 +49,8 @@ type Options struct {
 	DrainTimeout time.Duration
 	// MaxStreams is the largest number of streams in each direction, and MaxStreamsEach that of one client, or one other cluster.
 	MaxStreams, MaxStreamsEach int
+	// StreamMemory is the memory of the streams of both directions, in bytes; 0 for no bound.
+	StreamMemory int64
 	// LargeBuffers is the largest number of buffers of 256 KiB.
 	LargeBuffers int
 	Log          logr.Logger
@@ -88,6 +89,7 @@ func Run(ctx context.Context, options Options) error {
 		Logger: options.Log,
 		Cache: cache.Options{
 			DefaultTransform: caches.StripManagedFields,
+			NewInformer:      newInformer(options),
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Pod{}:                    {Transform: compactPod},
 				&corev1.Namespace{}:              {Transform: compactNamespace},
@@ -97,7 +99,6 @@ func Run(ctx context.Context, options Options) error {
 		},
 		Client:                  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&gatewayv1alpha1.GatewayStatus{}}}},
 		Metrics:                 metrics,
-		HealthProbeBindAddress:  options.ProbeAddress,
 		GracefulShutdownTimeout: new(options.DrainTimeout + 5*time.Second),
 	})
 	if err != nil {
@@ -105,14 +106,22 @@ func Run(ctx context.Context, options Options) error {
 	}
 	g := newGateway(ctx, options, mgr.GetCache(), mgr.GetEventRecorder("tombolo-gateway"))
 	reports := &reporter{options: options, api: mgr.GetClient()}
+	probes, err := g.probes(options.ProbeAddress)
+	if err != nil {
+		return err
+	}
+	if probes != nil {
+		if err := mgr.Add(probes); err != nil {
+			return fmt.Errorf("add the server of the probes: %w", err)
+		}
+	}
 	err = errors.Join(
 		g.watch(ctx, mgr.GetCache()),
 		options.Registry.Register(g),
 		options.Registry.Register(g.rules.denials),
+		options.Registry.Register(g.unknown),
 		options.Registry.Register(g.importer.Metrics),
 		options.Registry.Register(g.exporter.Metrics),
-		mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("configured", g.ready),
 		mgr.Add(manager.RunnableFunc(g.run)),
 		mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			reports.run(ctx, g.reachable)
@@ -129,9 +138,17 @@ func Run(ctx context.Context, options Options) error {
 func (g *gateway) watch(ctx context.Context, c cache.Cache) error {
 	if err := errors.Join(
 		c.IndexField(ctx, &discoveryv1.EndpointSlice{}, caches.IndexSource, caches.SourceIndex),
-		c.IndexField(ctx, &corev1.Pod{}, indexAddress, addressesOf),
+		c.IndexField(ctx, &corev1.Pod{}, caches.IndexAddress, caches.PodAddresses),
+		c.IndexField(ctx, &corev1.Service{}, indexServiceAddress, serviceAddresses),
 	); err != nil {
 		return fmt.Errorf("index: %w", err)
+	}
+	informer, err := c.GetInformer(ctx, &mcsv1beta1.ServiceExport{}, cache.BlockUntilSynced(false))
+	if err == nil {
+		_, err = informer.AddEventHandler(g.rules.exports.handler())
+	}
+	if err != nil {
+		return fmt.Errorf("watch: %w", err)
 	}
 	always := func(any) bool { return true }
 	for _, kind := range []struct {
@@ -147,7 +164,6 @@ func (g *gateway) watch(ctx context.Context, c cache.Cache) error {
 		{&policyv1alpha1.ClusterServiceAccessPolicy{}, g.rules.notify, always, sameSpec},
 		{&policyv1alpha1.ServiceExportGrant{}, g.rules.notify, always, sameSpec},
 		{&corev1.Namespace{}, g.rules.notify, always, sameNamespace},
-		{&mcsv1beta1.ServiceExport{}, g.rules.notify, isGrantedOnly, sameGrantedOnly},
 		{&corev1.Pod{}, g.pods.notify, always, nil},
 		{&corev1.Service{}, nil, nil, nil},
 	} {

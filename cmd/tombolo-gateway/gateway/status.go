@@ -22,10 +22,11 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
-// reportInterval is the shortest time between two writes of the GatewayStatus, and lookInterval the time between two looks for changes.
+// reportInterval is the shortest time between two writes of the GatewayStatus, except for news, and lookInterval the time between two looks
+// for changes.
 const (
 	reportInterval = 5 * time.Second
-	lookInterval   = time.Second
+	lookInterval   = 200 * time.Millisecond
 )
 
 // report returns what a gateway with some addresses reports: which of the clusters it reaches. Times of former are kept if nothing has
@@ -37,7 +38,7 @@ func report(
 	for _, cluster := range former.Clusters {
 		since[cluster.Cluster] = cluster
 	}
-	result := gatewayv1alpha1.GatewayReport{Addresses: addresses, Versions: []int32{wire.Version}}
+	result := gatewayv1alpha1.GatewayReport{Addresses: addresses, Versions: wire.Versions()}
 	for _, id := range slices.Sorted(maps.Keys(reachable)) {
 		err := reachable[id]
 		cluster := gatewayv1alpha1.ClusterReachability{Cluster: string(id), Reachable: err == nil, Since: metav1.NewTime(now)}
@@ -61,16 +62,47 @@ type reporter struct {
 	api     client.Client
 	written *gatewayv1alpha1.GatewayStatus
 	wrote   time.Time // when the status was last written, and it was not the first
+	failed  time.Time // when it could not be written
+	// reported are the clusters that were reported since the start, and whether one was reported as reached.
+	reported map[clusterset.ClusterID]bool
 }
 
-// run writes the status when it has changed, at most once in reportInterval, until ctx ends.
+// isDue reports whether the status may be written now: after reportInterval, or at once if a cluster was not reported yet, or is reached
+// for the first time. So services that are imported from a new cluster do not wait, and a cluster causes two early writes at most.
+func (r *reporter) isDue(reachable map[clusterset.ClusterID]error, now time.Time) bool {
+	if now.Sub(r.failed) < reportInterval {
+		return false
+	}
+	for id, err := range reachable {
+		if reached, known := r.reported[id]; !known || err == nil && !reached {
+			return true
+		}
+	}
+	return now.Sub(r.wrote) >= reportInterval
+}
+
+// remember stores what was reported.
+func (r *reporter) remember(reachable map[clusterset.ClusterID]error) {
+	if r.reported == nil {
+		r.reported = map[clusterset.ClusterID]bool{}
+	}
+	for id, err := range reachable {
+		r.reported[id] = r.reported[id] || err == nil
+	}
+}
+
+// run writes the status when it has changed and is due, until ctx ends.
 func (r *reporter) run(ctx context.Context, reachable func() map[clusterset.ClusterID]error) {
 	ticker := time.NewTicker(lookInterval)
 	defer ticker.Stop()
 	for {
-		if time.Since(r.wrote) >= reportInterval {
-			if err := r.write(ctx, reachable()); err != nil && !errors.Is(err, context.Canceled) {
-				r.written, r.wrote = nil, time.Now() // read it again
+		if known := reachable(); r.isDue(known, time.Now()) {
+			err := r.write(ctx, known)
+			switch {
+			case err == nil:
+				r.remember(known)
+			case !errors.Is(err, context.Canceled):
+				r.written, r.failed = nil, time.Now() // read it again
 				r.options.Log.Error(err, "cannot write the GatewayStatus")
 			}
 		}

@@ -157,7 +157,7 @@ func (r *membersRun) renew(ctx context.Context, group *errgroup.Group) error {
 	for i, c := range r.connections {
 		m := r.publishers[i]
 		p := &presence.Presence{
-			Cluster: m.id, ClusterUID: "bench-" + string(m.id), Interval: heartbeatInterval, Grace: liveness.GracePeriods * heartbeatInterval,
+			Cluster: m.id, ClusterUID: "bench-" + string(m.id), Claim: presence.NewClaim("bench-"+string(m.id), string(m.id)), Interval: heartbeatInterval, Grace: liveness.GracePeriods * heartbeatInterval,
 			AbsentTimeout: time.Hour, Store: c.store, Hub: apply.ToHub(c, m.id.HubNamespace()), Live: c, Progress: publication.NewProgress(),
 			Tracker: liveness.NewTracker(heartbeatInterval, liveness.GracePeriods*heartbeatInterval), Clock: clock.RealClock{}, Log: logr.Discard(),
 		}

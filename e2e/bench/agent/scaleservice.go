@@ -180,11 +180,16 @@ func (e *memberExport) slice(s *scaleService, family corev1.IPFamily) *recordedS
 		number := targetPorts + port.Port
 		r.record.Spec.Ports = append(r.record.Spec.Ports, hubv1alpha1.PublishedEndpointPort{Name: port.Name, Protocol: port.Protocol, Port: number})
 		if port.Port == s.ports[i].Port {
-			name := s.derivedPortName(i)
-			if s.kind == mcsv1beta1.Headless { // slices of headless services have ports without names (spec R2)
-				name = s.ports[i].Name
+			names := []string{s.derivedPortName(i)}
+			switch {
+			case s.kind == mcsv1beta1.Headless: // slices of headless services have ports without names (spec R2)
+				names[0] = s.ports[i].Name
+			case s.ports[i].Name == "":
+				names = append(names, "")
 			}
-			r.ports = append(r.ports, fmt.Sprintf("%s:%d", name, number))
+			for _, name := range names {
+				r.ports = append(r.ports, fmt.Sprintf("%s:%d", name, number))
+			}
 		}
 	}
 	e.slices = append(e.slices, r)

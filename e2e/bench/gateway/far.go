@@ -101,12 +101,12 @@ func farRow(ctx context.Context, b *bench, kind pairKind, folder string) error {
 		return err
 	}
 	defer s.close()
-	backend, err := startBackend(ctx, s.far)
+	backend, err := b.startBackend(ctx, s.far)
 	if err != nil {
 		return err
 	}
 	defer backend.stop()
-	p, err := startPair(ctx, folder, kind, backend.client, s)
+	p, err := b.startPair(ctx, folder, kind, backend.client, s, pairOptions{})
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,12 @@ const messageSize = 64
 const (
 	modeEcho     = 'E' // sends back each message
 	modeDownload = 'D' // sends without end
+	modeSome     = 'S' // sends someBytes, and then nothing
+	modeDeaf     = 'N' // answers the first message, and then reads nothing
 )
+
+// someBytes are more than a gateway keeps of a stream whose reader does not read, and few enough for the kernel's buffers of all streams.
+const someBytes = 192 << 10
 
 // serveBackend is what the pairs forward to.
 func serveBackend(listener net.Listener) error {
@@ -48,6 +53,13 @@ func serve(conn net.Conn) {
 				return
 			}
 		}
+	}
+	if message[0] == modeSome || message[0] == modeDeaf {
+		if message[0] == modeSome {
+			message = make([]byte, someBytes)
+		}
+		_, _ = conn.Write(message)
+		select {} // until the process ends
 	}
 	for {
 		if _, err := conn.Write(message); err != nil {

@@ -9,6 +9,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -16,20 +17,26 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 type settings struct {
 	rounds   int
 	duration time.Duration
-	rows     string
+	rowList  string
 	who      string
 	idle     int
+	// burstSize is the number of clients of a burst, and ports that of listening ports.
+	burstSize, ports int
+	// before and programs are the folders of the programs of an earlier commit, and of this one.
+	before, programs string
 }
 
 func main() {
@@ -40,10 +47,15 @@ func main() {
 	var s settings
 	flag.IntVar(&s.rounds, "rounds", 5, "rounds of each figure, of which the median counts")
 	flag.DurationVar(&s.duration, "duration", 2*time.Second, "time of each round of each figure")
-	flag.StringVar(&s.rows, "rows", "", "comma-separated rows to measure; defaults to all: "+strings.Join(names(), ", "))
+	flag.StringVar(&s.rowList, "rows", "", "comma-separated regular expressions of the rows to measure; defaults to all: "+strings.Join(names(), ", "))
 	flag.StringVar(&s.who, "who", "", fmt.Sprintf("comma-separated forwarders to measure; defaults to all: %v", pairKinds))
 	flag.IntVar(&s.idle, "idle", 10_000, "number of idle streams whose memory is measured")
+	flag.IntVar(&s.burstSize, "burst", 3000, "number of clients that connect at once")
+	flag.IntVar(&s.ports, "ports", 20_000, "number of listening ports of which one changes")
+	flag.StringVar(&s.before, "before", "", "folder with the programs gateway and tombolo-gateway of an earlier commit, which are measured beside this one")
+	flag.StringVar(&s.programs, "programs", "bin", "folder of the program tombolo-gateway of this commit")
 	flag.Parse()
+	lab.Quiet()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	results.ExitOn("bench-gateway", run(ctx, s))
@@ -53,6 +65,10 @@ type bench struct {
 	settings
 	results.Results
 	backend *pair
+	self    string         // this program
+	files   int            // that a process may open
+	rows    *regexp.Regexp // to measure
+	cluster *portsCluster  // nil before the row of the ports
 }
 
 func run(ctx context.Context, s settings) (err error) {
@@ -73,8 +89,19 @@ func run(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	b := &bench{settings: s}
-	if b.backend, err = startBackend(ctx, side{}); err != nil {
+	b := &bench{settings: s, files: int(files)}
+	if b.self, err = os.Executable(); err != nil {
+		return err
+	}
+	// Each element of the list matches a whole name.
+	if b.rows, err = regexp.Compile("^(" + strings.ReplaceAll(cmp.Or(s.rowList, ".*"), ",", "|") + ")$"); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(names(), b.rows.MatchString) {
+		return fmt.Errorf("-rows %s: there are %v", s.rowList, names())
+	}
+	defer func() { err = errors.Join(err, b.cluster.close()) }()
+	if b.backend, err = b.startBackend(ctx, side{}); err != nil {
 		return err
 	}
 	defer b.backend.stop()
@@ -86,7 +113,7 @@ func run(ctx context.Context, s settings) (err error) {
 			slices.Reverse(order)
 		}
 		for _, kind := range order {
-			if s.who != "" && !slices.Contains(strings.Split(s.who, ","), string(kind)) {
+			if s.who != "" && !slices.Contains(strings.Split(s.who, ","), string(kind)) || kind == before && s.before == "" {
 				continue
 			}
 			fmt.Printf("%6.0f s  round %d: %s\n", time.Since(began).Seconds(), round+1, kind)
@@ -103,29 +130,31 @@ func run(ctx context.Context, s settings) (err error) {
 
 func (b *bench) measure(ctx context.Context, folder string, kind pairKind) (err error) {
 	for _, r := range rows {
-		if b.rows != "" && !slices.Contains(strings.Split(b.rows, ","), r.name) || r.skip[kind] {
+		if !b.rows.MatchString(r.name) || r.skip[kind] {
 			continue
 		}
 		if kind.forwardsAs() != kind && r.name != connectName {
 			continue // policies matter to new connections only
 		}
-		if r.name == farName {
-			if err := farRow(ctx, b, kind, folder); err != nil {
-				return fmt.Errorf("%s: %w", r.name, err)
-			}
-			continue
+		if r.alone != nil {
+			err = r.alone(ctx, b, kind, folder)
+		} else {
+			err = b.measurePair(ctx, folder, kind, r)
 		}
-		p, err := startPair(ctx, folder, kind, b.backend.client, &sites{})
-		if err != nil {
-			return err
-		}
-		err = r.measure(ctx, b, p)
-		p.stop()
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
 	}
 	return nil
+}
+
+func (b *bench) measurePair(ctx context.Context, folder string, kind pairKind, r row) error {
+	p, err := b.startPair(ctx, folder, kind, b.backend.client, &sites{}, pairOptions{})
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	return r.measure(ctx, b, p)
 }
 
 // raiseFileLimit lets this process and its children open as many files as the system allows, and returns how many.

@@ -23,7 +23,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
 )
 
 // pairKind is what forwards from the clients to the backend.
@@ -34,6 +33,8 @@ const (
 	// haproxy has its default settings, largeHAProxy buffers of 64 KiB.
 	haproxy      pairKind = "haproxy"
 	largeHAProxy pairKind = "haproxy-64k"
+	// before is a pair of gateways of an earlier commit.
+	before pairKind = "before"
 	// direct is no pair: the clients connect to the backend.
 	direct pairKind = "direct"
 	// These decide about access by a number of policies.
@@ -43,7 +44,7 @@ const (
 )
 
 var (
-	pairKinds = []pairKind{tombolo, haproxy, largeHAProxy, direct, withoutPolicies, with10, with1000}
+	pairKinds = []pairKind{tombolo, before, haproxy, largeHAProxy, direct, withoutPolicies, with10, with1000}
 	policies  = map[pairKind]int{withoutPolicies: 0, with10: 10, with1000: 1000}
 )
 
@@ -55,95 +56,114 @@ func (k pairKind) forwardsAs() pairKind {
 	return k
 }
 
+// isGateways reports whether it is a pair of gateways.
+func (k pairKind) isGateways() bool { return k.forwardsAs() == tombolo || k == before }
+
 // pair is two running processes: the clients connect to one, which forwards by mutual TLS to the other, which forwards to the backend.
 type pair struct {
-	kind      pairKind
-	client    string // the address for clients
-	sites     *sites // where it runs
+	kind    pairKind
+	client  string // the address for clients
+	denied  string // for clients that are denied; empty for none
+	between string // of the exporting gateway, for the other one
+	files   map[clusterset.ClusterID]certificates
+	sites   *sites // where it runs
+	// processes are the exporting and the importing one.
 	processes []*exec.Cmd
 	errors    []*bytes.Buffer // what each has written
+	restart   func() error    // starts the exporting gateway again, after it was killed
 }
 
-func startPair(ctx context.Context, folder string, kind pairKind, backend string, at *sites) (*pair, error) {
-	if kind == direct {
-		return &pair{kind: kind, client: backend, sites: at}, nil
-	}
-	files, err := writeCertificates(folder)
+// pairOptions are the options of a pair of gateways.
+type pairOptions struct {
+	// denies has the exporting gateway deny the clients of an address of their own.
+	denies bool
+	// gateways are the addresses of the exporting gateway and of others that do not serve; empty for the one that serves.
+	gateways func(serving string) []string
+}
+
+func (b *bench) startPair(ctx context.Context, folder string, kind pairKind, backend string, at *sites, options pairOptions) (*pair, error) {
+	p, err := b.startCold(ctx, folder, kind, backend, at, options)
 	if err != nil {
 		return nil, err
 	}
-	p := &pair{kind: kind, sites: at}
-	between, err := freeAddress(at.far)
-	if err != nil {
+	return p.awaitReady(ctx, nil)
+}
+
+// startCold starts a pair, and does not await that it serves.
+func (b *bench) startCold(ctx context.Context, folder string, kind pairKind, backend string, at *sites, options pairOptions) (p *pair, err error) {
+	p = &pair{kind: kind, client: backend, sites: at}
+	if kind == direct {
+		return p, nil
+	}
+	defer func() {
+		if err != nil {
+			p.stop()
+		}
+	}()
+	if p.files, err = writeCertificates(folder); err != nil {
+		return nil, err
+	}
+	if p.between, err = freeAddress(at.far); err != nil {
 		return nil, err
 	}
 	if p.client, err = freeAddress(at.near); err != nil {
 		return nil, err
 	}
-	if kind.forwardsAs() == tombolo {
-		exporting := roleConfig{Listen: between, Forward: backend, Certificates: files[west], Trusted: files[east]}
-		importing := roleConfig{Listen: p.client, Forward: between, Certificates: files[east], Trusted: files[west]}
-		if n, decides := policies[kind]; decides {
-			exporting.Policies, importing.Policies = &n, &n
-		}
-		err = errors.Join(p.startRole(ctx, at.far, exporting, exportRole), p.startRole(ctx, at.near, importing, importRole))
-	} else {
-		err = errors.Join(
-			p.startHAProxy(ctx, at.far, folder, "west", between+" ssl "+mutual(files[west], files[east]), backend),
-			p.startHAProxy(ctx, at.near, folder, "east", p.client, between+" ssl "+mutual(files[east], files[west])),
+	if !kind.isGateways() {
+		return p, errors.Join(
+			p.startHAProxy(ctx, at.far, folder, "west", p.between+" ssl "+mutual(p.files[west], p.files[east]), backend),
+			p.startHAProxy(ctx, at.near, folder, "east", p.client, p.between+" ssl "+mutual(p.files[east], p.files[west])),
 		)
 	}
-	return p.awaitReady(ctx, err)
+	exporting := p.gatewayOf(west, east)
+	exporting.Export = &exportConfig{Listen: p.between, Backend: backend, Denies: options.denies}
+	importing := p.gatewayOf(east, west)
+	importing.Import = &importConfig{Listen: p.client, Cluster: west, Gateways: []string{p.between}}
+	if options.gateways != nil {
+		importing.Import.Gateways = options.gateways(p.between)
+	}
+	if options.denies {
+		if p.denied, err = freeAddress(at.near); err != nil {
+			return nil, err
+		}
+		importing.Import.Denied = p.denied
+	}
+	p.restart = func() error { return p.startRole(ctx, at.far, b.program(kind), exporting, gatewayRole) }
+	err = p.restart()
+	if err == nil {
+		err = p.awaitAccepting(ctx, at.far, p.between)
+	}
+	if err == nil {
+		err = p.startRole(ctx, at.near, b.program(kind), importing, gatewayRole)
+	}
+	return p, err
+}
+
+// gatewayOf returns the configuration that all gateways of a cluster have.
+func (p *pair) gatewayOf(own, other clusterset.ClusterID) roleConfig {
+	c := roleConfig{Name: string(own), Certificates: p.files[own], Trusted: p.files[other], Streams: 100_000}
+	if n, decides := policies[p.kind]; decides {
+		c.Policies = &n
+	}
+	return c
+}
+
+// program returns the program that has the role of a gateway.
+func (b *bench) program(kind pairKind) string {
+	if kind == before {
+		return filepath.Join(b.before, "gateway")
+	}
+	return b.self
 }
 
 // startBackend starts the process to which the pairs forward.
-func startBackend(ctx context.Context, at side) (*pair, error) {
+func (b *bench) startBackend(ctx context.Context, at side) (*pair, error) {
 	address, err := freeAddress(at)
 	if err != nil {
 		return nil, err
 	}
 	p := &pair{kind: direct, client: address, sites: &sites{near: at}}
-	return p.awaitReady(ctx, p.startRole(ctx, at, roleConfig{Listen: address}, backendRole))
-}
-
-const (
-	east clusterset.ClusterID = "east"
-	west clusterset.ClusterID = "west"
-)
-
-// certificates are the files of one side.
-type certificates struct {
-	Leaf   string // certificate and key
-	Bundle string // the authority
-}
-
-func writeCertificates(folder string) (map[clusterset.ClusterID]certificates, error) {
-	result := map[clusterset.ClusterID]certificates{}
-	for _, id := range []clusterset.ClusterID{east, west} {
-		authority, err := identity.NewAuthority(id, time.Now())
-		if err != nil {
-			return nil, err
-		}
-		certificate, key, err := authority.Issue(identity.Name{ClusterSet: "bench", Cluster: id}, time.Now())
-		if err != nil {
-			return nil, err
-		}
-		files := certificates{filepath.Join(folder, string(id)+".pem"), filepath.Join(folder, string(id)+"-ca.pem")}
-		if err := os.WriteFile(files.Leaf, append(bytes.Clone(certificate), key...), 0o600); err != nil {
-			return nil, err
-		}
-		bundle := identity.EncodeBundle([]identity.Authority{authority})
-		if err := os.WriteFile(files.Bundle, []byte(bundle), 0o600); err != nil {
-			return nil, err
-		}
-		result[id] = files
-	}
-	return result, nil
-}
-
-// mutual returns the settings of HAProxy for mutual TLS 1.3 with the cipher that Go prefers on this processor.
-func mutual(own, other certificates) string {
-	return fmt.Sprintf("crt %s ca-file %s verify required ssl-min-ver TLSv1.3 ciphersuites TLS_AES_128_GCM_SHA256", own.Leaf, other.Bundle)
+	return p.awaitReady(ctx, p.startRole(ctx, at, b.program(direct), roleConfig{Listen: address}, backendRole))
 }
 
 // freeAddress returns an address of a side at which nothing listens. The kernel gives the same port again only after many others.
@@ -159,16 +179,26 @@ func freeAddress(at side) (address string, err error) {
 	return address, err
 }
 
-func (p *pair) startRole(ctx context.Context, at side, c roleConfig, role string) error {
+func (p *pair) startRole(ctx context.Context, at side, program string, c roleConfig, role string, env ...string) error {
 	config, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	return p.start(at.command(ctx, self), roleVariable+"="+role, configVariable+"="+string(config))
+	return p.start(at.command(ctx, program), append(env, roleVariable+"="+role, configVariable+"="+string(config))...)
+}
+
+// awaitAccepting returns when a process of the pair listens at an address.
+func (p *pair) awaitAccepting(ctx context.Context, at side, address string) error {
+	err := lab.Await(ctx, time.Millisecond, 20*time.Second, func(context.Context) error {
+		return at.within(func() error {
+			conn, err := net.Dial("tcp", address)
+			if err == nil {
+				err = conn.Close()
+			}
+			return err
+		})
+	})
+	return p.withOutput(err)
 }
 
 func (p *pair) startHAProxy(ctx context.Context, at side, folder, name, bind, server string) error {
@@ -213,11 +243,19 @@ func (p *pair) awaitReady(ctx context.Context, err error) (*pair, error) {
 	if err == nil {
 		return p, nil
 	}
+	return nil, p.withOutput(err)
+}
+
+// withOutput adds what the processes have written to an error.
+func (p *pair) withOutput(err error) error {
+	if err == nil {
+		return nil
+	}
 	p.stop()
 	for _, output := range p.errors {
 		err = fmt.Errorf("%w\n%s", err, output)
 	}
-	return nil, err
+	return err
 }
 
 func (p *pair) stop() {
@@ -227,6 +265,7 @@ func (p *pair) stop() {
 		_ = cmd.Wait()
 		killed.Stop()
 	}
+	p.processes = nil
 }
 
 // cpu returns the seconds of CPU that both processes have used.

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"syscall"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,75 +35,146 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
-// A child process is a gateway, or the backend. These variables say which.
+// A child process is a gateway, the backend, or many clients. These variables say which.
 const (
 	roleVariable   = "BENCH_GATEWAY_ROLE"
 	configVariable = "BENCH_GATEWAY_CONFIG"
-	importRole     = "import"
-	exportRole     = "export"
+	gatewayRole    = "gateway"
 	backendRole    = "backend"
+	crowdRole      = "crowd"
 	// profileVariable is a folder for profiles of the CPU of the gateways.
 	profileVariable = "BENCH_GATEWAY_PROFILES"
 )
 
-// roleConfig is what a gateway needs.
+// The services of the benchmark. The exporting gateway denies clients of the second one.
+const (
+	allowedService = "backend"
+	deniedService  = "denied"
+)
+
+// roleConfig is what a child process needs. A program of an earlier commit ignores fields that it does not know.
 type roleConfig struct {
-	Listen, Forward       string
+	Name string // of the files of the profiles
+	// Listen is the address of the backend.
+	Listen string `json:",omitempty"`
+	// Crowd is what the clients do.
+	Crowd *crowd `json:",omitempty"`
+
+	// A gateway exports, imports, or does both.
+	Export                *exportConfig `json:",omitempty"`
+	Import                *importConfig `json:",omitempty"`
 	Certificates, Trusted certificates
 	// Policies is the number of policies that decide about access; nil if no rules are asked.
-	Policies *int
+	Policies *int `json:",omitempty"`
+	// Streams is the largest number of streams in each direction.
+	Streams int
+}
+
+type exportConfig struct {
+	Listen  string // for the gateways of the other cluster
+	Backend string
+	Denies  bool // the clients of deniedService
+}
+
+type importConfig struct {
+	Listen string // for clients of allowedService
+	Denied string // for clients of deniedService; empty for none
+	// Cluster is the other cluster, and Gateways are the addresses of its gateways.
+	Cluster  clusterset.ClusterID
+	Gateways []string
 }
 
 // serveRole is a child process, until it is killed.
 func serveRole(role string) error {
-	if os.Getenv("GOMAXPROCS") == "" {
+	if os.Getenv("GOMAXPROCS") == "" && role != crowdRole {
 		runtime.GOMAXPROCS(4 * runtime.GOMAXPROCS(0)) // as cmd/tombolo-gateway
-	}
-	if folder := os.Getenv(profileVariable); folder != "" {
-		stop, err := startProfile(filepath.Join(folder, role))
-		if err != nil {
-			return err
-		}
-		defer stop()
 	}
 	var c roleConfig
 	if err := json.Unmarshal([]byte(os.Getenv(configVariable)), &c); err != nil {
 		return err
 	}
-	opened, err := net.Listen("tcp", c.Listen)
-	if err != nil {
-		return err
+	if folder := os.Getenv(profileVariable); folder != "" && role == gatewayRole {
+		stop, err := startProfile(filepath.Join(folder, c.Name))
+		if err != nil {
+			return err
+		}
+		defer stop()
 	}
-	if role == backendRole {
-		return serveBackend(opened)
+	switch role {
+	case crowdRole:
+		return c.Crowd.run()
+	case backendRole:
+		listener, err := net.Listen("tcp", c.Listen)
+		if err != nil {
+			return err
+		}
+		return serveBackend(listener)
 	}
+	return c.serveGateway(context.Background())
+}
+
+// serveGateway is the data path of cmd/tombolo-gateway.
+func (c roleConfig) serveGateway(ctx context.Context) error {
 	trust, err := c.trust()
 	if err != nil {
 		return err
 	}
-	permissions, err := c.permissions(role)
-	if err != nil {
-		return err
-	}
-	listener := opened.(*net.TCPListener)
-	buffers, limits := tunnel.NewBuffers(256), func() *forward.Limits { return &forward.Limits{Total: 100_000, Each: 100_000} }
-	if role == exportRole {
+	buffers := tunnel.NewBuffers(256)
+	limits := func() *forward.Limits { return &forward.Limits{Total: c.Streams, Each: c.Streams} }
+	ended := make(chan error)
+	if c.Export != nil {
+		permissions, err := c.permissions(policyv1alpha1.DirectionExport)
+		if err != nil {
+			return err
+		}
 		e := &forward.Exporter{
-			Backends: fixed{netip.MustParseAddrPort(c.Forward)}, Buffers: buffers, Metrics: forward.NewMetrics("export"), Limits: limits(), Connections: limits(),
+			Backends: fixed{netip.MustParseAddrPort(c.Export.Backend)}, Buffers: buffers, Metrics: forward.NewMetrics("export"), Limits: limits(), Connections: limits(),
 			Permissions: permissions,
 		}
-		e.Accept(context.Background(), listener, trust.Server())
-		return nil
+		listener, err := listenTCP(c.Export.Listen)
+		if err != nil {
+			return err
+		}
+		go func() { ended <- e.Accept(ctx, listener, trust.Server()) }()
 	}
-	metrics := forward.NewMetrics("import")
-	i := &forward.Importer{
-		Pool: &forward.Pool{
-			Addresses: func(clusterset.ClusterID) []string { return []string{c.Forward} }, Config: trust.Client, Buffers: buffers, Metrics: metrics,
-		},
-		Buffers: buffers, Metrics: metrics, Limits: limits(), Permissions: permissions,
+	if c.Import != nil {
+		permissions, err := c.permissions(policyv1alpha1.DirectionImport)
+		if err != nil {
+			return err
+		}
+		metrics := forward.NewMetrics("import")
+		i := &forward.Importer{
+			Pool: &forward.Pool{
+				Addresses: func(clusterset.ClusterID) []string { return slices.Clone(c.Import.Gateways) }, Config: trust.Client, Buffers: buffers, Metrics: metrics,
+			},
+			Buffers: buffers, Metrics: metrics, Limits: limits(), Permissions: permissions,
+		}
+		i.Pool.Want([]clusterset.ClusterID{c.Import.Cluster}) //nolint:contextcheck // connections outlive whoever wants them
+		for service, address := range map[string]string{allowedService: c.Import.Listen, deniedService: c.Import.Denied} {
+			if address == "" {
+				continue
+			}
+			listener, err := listenTCP(address)
+			if err != nil {
+				return err
+			}
+			go func() { ended <- c.Import.serve(ctx, i, listener, service) }()
+		}
 	}
-	i.Pool.Want([]clusterset.ClusterID{west})
-	open := wire.Open{Protocol: wire.ProtocolTCP, Namespace: "bench", Service: "backend", Port: 80, ClientNamespace: "bench", ServiceAccount: "client"}
+	return <-ended
+}
+
+func listenTCP(address string) (*net.TCPListener, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return listener.(*net.TCPListener), nil
+}
+
+// serve forwards the clients of a service.
+func (c importConfig) serve(ctx context.Context, i *forward.Importer, listener *net.TCPListener, service string) error {
+	open := wire.Open{Protocol: wire.ProtocolTCP, Namespace: "bench", Service: service, Port: 80, ClientNamespace: "bench", ServiceAccount: "client"}
 	for {
 		client, err := listener.AcceptTCP()
 		if err != nil {
@@ -112,7 +184,7 @@ func serveRole(role string) error {
 			from := open
 			from.Client = client.RemoteAddr().(*net.TCPAddr).AddrPort().Addr()
 			if tunnel.Prepare(client) == nil {
-				_ = i.Serve(context.Background(), client, west, from)
+				i.Serve(ctx, client, c.Cluster, from, func(error) {})
 			}
 		}()
 	}
@@ -179,13 +251,17 @@ func (f fixed) Endpoints(clusterset.ClusterID, wire.Open) (forward.Endpoints, *w
 
 // permissions returns who may use the service: all clients, as no policy is about the account of the client, though all are about its
 // namespace, which costs most. It returns nil without rules.
-func (c roleConfig) permissions(role string) (*forward.Permissions, error) {
+func (c roleConfig) permissions(direction policyv1alpha1.Direction) (*forward.Permissions, error) {
+	if c.Export != nil && c.Export.Denies && direction == policyv1alpha1.DirectionExport {
+		return &forward.Permissions{Denied: func(_ clusterset.ClusterID, request wire.Open) *wire.Refusal {
+			if request.Service == deniedService {
+				return &wire.Refusal{Code: wire.CodeDenied, Text: "by the benchmark"}
+			}
+			return nil
+		}}, nil
+	}
 	if c.Policies == nil {
 		return nil, nil
-	}
-	direction := policyv1alpha1.DirectionExport
-	if role == importRole {
-		direction = policyv1alpha1.DirectionImport
 	}
 	objects := access.Objects{Namespaces: map[string]labels.Set{"bench": nil}}
 	for i := range *c.Policies {

@@ -91,10 +91,10 @@ func (r *Results) Write(path string) error {
 	return os.WriteFile(path, []byte(strings.Join(r.lines, "\n")+"\n"), 0o644) //nolint:gosec // figures are public
 }
 
-// WriteTargets writes a table of the targets. A figure that was not measured misses its target.
+// WriteTargets writes a table of the targets, with the smallest and the largest value of each figure. A figure that was not measured misses its target.
 func (r *Results) WriteTargets(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "figure\tvalue\tratio to\tratio\ttarget\t")
+	fmt.Fprintln(table, "figure\tvalue\trange\tratio to\tratio\ttarget\t")
 	for _, t := range r.targets {
 		value := r.Median(t.name, t.who, t.unit)
 		compared, ratio := value, ""
@@ -106,9 +106,18 @@ func (r *Results) WriteTargets(w io.Writer) error {
 		if t.bound.metBy(compared) {
 			verdict = "met"
 		}
-		fmt.Fprintf(table, "%s of %s\t%.4g %s\t%s\t%s\t%s\t%s\n", t.name, t.who, value, t.unit, t.baseline, ratio, t.bound, verdict)
+		fmt.Fprintf(table, "%s of %s\t%.4g %s\t%s\t%s\t%s\t%s\t%s\n", t.name, t.who, value, t.unit, r.spread(t), t.baseline, ratio, t.bound, verdict)
 	}
 	return table.Flush()
+}
+
+// spread returns the smallest and the largest value of a figure; empty if it was measured once.
+func (r *Results) spread(t target) string {
+	values := r.figures[key(t.name, t.who, t.unit)]
+	if len(values) < 2 {
+		return ""
+	}
+	return fmt.Sprintf("%.4g-%.4g", slices.Min(values), slices.Max(values))
 }
 
 // Median returns the middle of the values or the mean of the two in the middle, and NaN of none.

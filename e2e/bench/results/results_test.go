@@ -31,9 +31,9 @@ func TestResults(t *testing.T) {
 		got = append(got, strings.Join(strings.Fields(line), " "))
 	}
 	want := []string{
-		"figure value ratio to ratio target",
-		"Rate/kind=A of agent 95 services/s baseline 0.95 at least 0.95 met",
-		"Rate/kind=A of agent 95 services/s baseline 0.95 at most 0.9 missed",
+		"figure value range ratio to ratio target",
+		"Rate/kind=A of agent 95 services/s 90-100 baseline 0.95 at least 0.95 met",
+		"Rate/kind=A of agent 95 services/s 90-100 baseline 0.95 at most 0.9 missed",
 		"Writes of agent 3 writes at most 3 met",
 		"Writes of agent 3 writes at most 2 missed",
 		"Unknown of agent NaN s at most 2 missed",

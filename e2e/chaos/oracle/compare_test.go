@@ -64,7 +64,10 @@ func TestCompare(t *testing.T) {
 			func(_ *World, c *Cluster) { c.Slices[0].Endpoints[0].Addresses[0] = "10.9.0.1" }, []string{"endpoints c"},
 		},
 		"an endpoint at a port that lost": {
-			func(_ *World, c *Cluster) { c.Slices[1].Ports = slicePorts("http", "unnamed") }, []string{"endpoints c"},
+			func(_ *World, c *Cluster) { c.Slices[1].Ports = slicePorts("http", "unnamed", "") }, []string{"endpoints c"},
+		},
+		"the unnamed port not by the name in the import": {
+			func(_ *World, c *Cluster) { c.Slices[1].Ports = slicePorts("unnamed") }, []string{"endpoints c"},
 		},
 		"another readiness": {
 			func(_ *World, c *Cluster) { c.Slices[1].Endpoints[0].Conditions.Ready = new(true) }, []string{"endpoints c"},

@@ -129,6 +129,9 @@ func (w World) portsServed(e export, exports []export, s discoveryv1.EndpointSli
 				}
 				number, protocol := numberText(p)
 				result = append(result, portServed{portText(name, p), name, number, protocol})
+				if agreed.name == "" && name != "" { // also for programs that look for the name in the ServiceImport
+					result = append(result, portServed{portText("", p), "", number, protocol})
+				}
 			}
 		}
 	}

@@ -60,7 +60,7 @@ func good() World {
 		ip := "10." + string(rune('1'+i)) + ".0.99"
 		c.Services = append(c.Services, derived(ip))
 		c.Imports = append(c.Imports, imported(ip))
-		c.Slices = append(c.Slices, mirrored("a", "10.1.0.1", "http"), mirrored("b", "10.2.0.1", "unnamed"))
+		c.Slices = append(c.Slices, mirrored("a", "10.1.0.1", "http"), mirrored("b", "10.2.0.1", "unnamed", ""))
 	}
 	w.Clusters[0].Slices = append(w.Clusters[0].Slices, mirrored("a", "10.9.0.1", "http")) // it does not leave its cluster
 	w.Clusters[0].Slices[4].Name += "2"

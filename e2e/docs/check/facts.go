@@ -114,7 +114,7 @@ func seen() []string {
 		clusterset.ManagedBy, clusterset.LabelManagedBy, clusterset.LabelServiceImported, clusterset.AnnotationDerivedService,
 		clusterset.AnnotationTokenExpires, discoveryv1.LabelManagedBy, mcsv1beta1.LabelServiceName, mcsv1beta1.LabelSourceCluster,
 		clusterset.AnnotationImport, clusterset.LabelAliasOf, conditions.TypeAlias, conditions.ReasonAliased, conditions.ReasonPortsNotMatched,
-		conditions.ReasonEndpointsLeftOut, conditions.ReasonNoImport, conditions.ReasonAliasRefused, conditions.ReasonNotWritten,
+		conditions.ReasonEndpointsLeftOut, conditions.ReasonTrafficPolicyLocal, conditions.ReasonZonesMissing, conditions.ReasonNoEndpoints, conditions.ReasonNoImport, conditions.ReasonAliasRefused, conditions.ReasonNotWritten,
 		conditions.TypeDeletionPending, conditions.ReasonAwaitingConfirmation, string(export.ReasonNamespaceReserved), string(export.ReasonServiceReserved),
 	}
 	for _, reason := range []mcsv1beta1.ServiceExportConditionReason{

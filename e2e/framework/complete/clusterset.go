@@ -66,6 +66,10 @@ type Options struct {
 	IPv4Only string
 	// Oldest is the name of a cluster that runs the oldest Kubernetes that Tombolo supports. Empty: none does.
 	Oldest string
+	// Before is the root of an earlier version, as "make upgrade-check" builds it, which is installed first. Empty: this version is.
+	Before string
+	// EarlierGateways is the name of a cluster whose gateways are of the version Before, while all else is of this version. Empty: none are.
+	EarlierGateways string
 	// Logs is as in lab.Options.
 	Logs string
 	// Log receives a line for each step.
@@ -89,15 +93,27 @@ type Clusterset struct {
 	// Kubeconfig is the path of a file with a context for each cluster, by its name. The hub's is "hub" if it lives apart.
 	Kubeconfig string
 
-	programs programs
+	programs     programs // of the version that is installed
+	this, before programs
 }
 
 // Start starts the clusters, installs Tombolo in all but the late ones, and returns when each is a member. On an error
 // nothing is left behind.
 func Start(ctx context.Context, o Options) (*Clusterset, error) {
-	programs, err := findPrograms()
+	root, err := lab.Root()
 	if err != nil {
 		return nil, err
+	}
+	this, err := findPrograms(root)
+	if err != nil {
+		return nil, err
+	}
+	before := this
+	if o.Before != "" {
+		if before, err = findPrograms(o.Before); err != nil {
+			return nil, err
+		}
+		before.before = true
 	}
 	var clusters []lab.ClusterOptions
 	if !o.HubAmongMembers {
@@ -114,11 +130,15 @@ func Start(ctx context.Context, o Options) (*Clusterset, error) {
 		}
 		clusters = append(clusters, c)
 	}
+	installed := before
+	if o.EarlierGateways != "" {
+		installed = this
+	}
 	l, err := lab.New(ctx, lab.Options{Clusters: clusters, Logs: o.Logs, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
-	c := &Clusterset{Lab: l, Options: o, Hub: l.Cluster(o.hub()), programs: programs}
+	c := &Clusterset{Lab: l, Options: o, Hub: l.Cluster(o.hub()), programs: installed, this: this, before: before}
 	if err := c.install(ctx); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -168,7 +188,11 @@ func (c *Clusterset) install(ctx context.Context) error {
 
 // prepare brings a cluster to where Tombolo finds one: with its images, and a DNS of its own.
 func (c *Clusterset) prepare(ctx context.Context, cluster *lab.Cluster) error {
-	if err := cluster.Node.LoadImages(ctx, c.programs.images...); err != nil {
+	images := c.this.images
+	if c.Options.Before != "" {
+		images = slices.Concat(images, c.before.images)
+	}
+	if err := cluster.Node.LoadImages(ctx, images...); err != nil {
 		return err
 	}
 	if err := cluster.Apply(ctx, c.clusterDNS(cluster)); err != nil {

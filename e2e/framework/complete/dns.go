@@ -113,8 +113,8 @@ func (c *Clusterset) resolveAt(ctx context.Context, cluster *lab.Cluster, addres
 // dnsWaitLimit is what the pods of DNS may take to start, and CoreDNS to notice its new Corefile.
 const dnsWaitLimit = 3 * time.Minute
 
-// awaitDNS returns when every pod of a cluster's DNS serves the clusterset: each notices its new Corefile by itself.
-func (c *Clusterset) awaitDNS(ctx context.Context, cluster *lab.Cluster) error {
+// AwaitDNS returns when every pod of a cluster's DNS serves the clusterset: each notices its new Corefile by itself.
+func (c *Clusterset) AwaitDNS(ctx context.Context, cluster *lab.Cluster) error {
 	err := lab.Await(ctx, time.Second, dnsWaitLimit, func(ctx context.Context) error {
 		err := c.servesClusterset(ctx, cluster)
 		if err != nil {

@@ -23,8 +23,8 @@ func (c *Clusterset) joinByHelm(ctx context.Context, cluster *lab.Cluster) error
 	}
 	defer remove()
 	args := []string{
-		"--kube-context", cluster.Name, "install", "tombolo", "charts/tombolo", "--namespace", "tombolo-system", "--create-namespace",
-		"--set", "clusterID=" + cluster.Name, "--set", "agent.image=" + AgentImage, "--set", "dns.image=" + DNSImage,
+		"--kube-context", cluster.Name, "upgrade", "--install", "tombolo", "charts/tombolo", "--namespace", "tombolo-system", "--create-namespace",
+		"--set", "clusterID=" + cluster.Name, "--set", "agent.image=" + c.programs.image(AgentImage), "--set", "dns.image=" + c.programs.image(DNSImage),
 	}
 	if !c.hasServiceCIDRs(cluster) {
 		args = append(args, "--set-literal", "agent.args[0]=--service-cidrs="+lab.Joined(cluster.ServiceCIDRs))

@@ -15,13 +15,13 @@ import (
 
 func (c *Clusterset) installHub(ctx context.Context) error {
 	installer := c.Options.Installation(HubName).Installer
-	c.sayf("hub: install by %s", installer)
+	c.sayf("hub: install or upgrade by %s", installer)
 	var err error
 	switch installer {
 	case ByKustomize:
 		_, err = c.Kubectl(ctx, "", "--context", c.Hub.Name, "apply", "-k", "manifests/hub")
 	case ByHelm:
-		err = c.helm(ctx, "--kube-context", c.Hub.Name, "install", "tombolo-hub", "charts/tombolo-hub")
+		err = c.helm(ctx, "--kube-context", c.Hub.Name, "upgrade", "--install", "tombolo-hub", "charts/tombolo-hub")
 	default:
 		_, err = c.Kubectl(ctx, "", "clusterset", "init-hub", "--context", c.Hub.Name)
 	}
@@ -48,7 +48,7 @@ func (c *Clusterset) Join(ctx context.Context, name string, flags ...string) err
 	if err != nil {
 		return err
 	}
-	return c.awaitDNS(ctx, cluster)
+	return c.AwaitDNS(ctx, cluster)
 }
 
 // Leave takes a member out of the clusterset, as docs/install.md says.
@@ -57,16 +57,34 @@ func (c *Clusterset) Leave(ctx context.Context, name string) error {
 	return err
 }
 
+// Uninstall deletes what Helm or a kustomization has installed in a member, which remains one.
+func (c *Clusterset) Uninstall(ctx context.Context, name string) error {
+	if c.Options.Installation(name).Installer == ByHelm {
+		return c.helm(ctx, "--kube-context", name, "uninstall", "tombolo", "--namespace", "tombolo-system", "--wait")
+	}
+	_, err := c.Kubectl(ctx, "", "--context", name, "delete", "-k", "manifests/agent")
+	return err
+}
+
 func (c *Clusterset) joinByCommand(ctx context.Context, cluster *lab.Cluster, plugin DNS, flags []string) error {
 	join := append(c.joining(cluster, plugin), "--hub-context", c.Hub.Name, "--cluster-id", cluster.Name, "--pod-cidrs", lab.Joined(cluster.PodCIDRs()))
+	join = append(join, c.serviceCIDRs(cluster)...)
 	if len(c.Options.Networks) > 0 {
 		join = append(join, "--network", cmp.Or(c.Options.Networks[cluster.Name], hubv1alpha1.DefaultNetwork),
-			"--gateway", "--gateway-image", GatewayImage, "--gateway-service", "NodePort")
+			"--gateway", "--gateway-image", c.gatewayImage(cluster.Name), "--gateway-service", "NodePort")
 	}
 	if _, err := c.Kubectl(ctx, "", append(join, flags...)...); err != nil {
 		return err
 	}
 	return c.serveNames(ctx, cluster, plugin)
+}
+
+// gatewayImage returns the image of the gateways of a cluster.
+func (c *Clusterset) gatewayImage(cluster string) string {
+	if cluster == c.Options.EarlierGateways {
+		return c.before.image(GatewayImage)
+	}
+	return c.programs.image(GatewayImage)
 }
 
 // joining returns the command that joins a cluster, and the flags about what runs there.
@@ -75,11 +93,16 @@ func (c *Clusterset) joining(cluster *lab.Cluster, plugin DNS) []string {
 	if plugin == CoreDNSPlugin {
 		parts = "agent"
 	}
-	join := []string{"clusterset", "join", "--context", cluster.Name, "--profile", parts, "--agent-image", AgentImage, "--dns-image", DNSImage}
-	if !c.hasServiceCIDRs(cluster) {
-		join = append(join, "--service-cidrs", lab.Joined(cluster.ServiceCIDRs))
+	return []string{"clusterset", "join", "--context", cluster.Name, "--profile", parts, "--agent-image", c.programs.image(AgentImage), "--dns-image", c.programs.image(DNSImage)}
+}
+
+// serviceCIDRs returns the flag with the ranges of a cluster's Services, which "join" or "invite" needs if the cluster does not have them as
+// objects.
+func (c *Clusterset) serviceCIDRs(cluster *lab.Cluster) []string {
+	if c.hasServiceCIDRs(cluster) {
+		return nil
 	}
-	return join
+	return []string{"--service-cidrs", lab.Joined(cluster.ServiceCIDRs)}
 }
 
 func (c *Clusterset) serveNames(ctx context.Context, cluster *lab.Cluster, plugin DNS) error {
@@ -99,8 +122,8 @@ func (c *Clusterset) joinByInvitation(ctx context.Context, cluster *lab.Cluster,
 	}
 	defer os.RemoveAll(folder)
 	file := filepath.Join(folder, cluster.Name+".yaml")
-	_, err = c.Kubectl(ctx, "", "clusterset", "invite", "--context", c.Hub.Name, "--cluster-id", cluster.Name, "--pod-cidrs", lab.Joined(cluster.PodCIDRs()), "-o", file)
-	if err != nil {
+	invite := []string{"clusterset", "invite", "--context", c.Hub.Name, "--cluster-id", cluster.Name, "--pod-cidrs", lab.Joined(cluster.PodCIDRs()), "-o", file}
+	if _, err := c.Kubectl(ctx, "", append(invite, c.serviceCIDRs(cluster)...)...); err != nil {
 		return err
 	}
 	if _, err := c.Kubectl(ctx, "", append(c.joining(cluster, plugin), "--invite", file)...); err != nil {

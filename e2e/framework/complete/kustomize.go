@@ -39,8 +39,8 @@ spec: {clusterID: %s, podCIDRs: [%s], nodeCIDRs: [%s]}
 kind: Kustomization
 resources: [../../../manifests/agent]
 images:
-- {name: ghcr.io/tombolo-mcs/tombolo-agent, newName: localhost/tombolo-agent, newTag: lab}
-%s`, patches),
+- {name: ghcr.io/tombolo-mcs/tombolo-agent, newName: %s, newTag: lab}
+%s`, strings.TrimSuffix(c.programs.image(AgentImage), ":lab"), patches),
 	}
 }
 
@@ -168,9 +168,12 @@ kind: Secret
 metadata: {namespace: tombolo-system, name: tombolo-hub}
 stringData: {kubeconfig: %q, ca.crt: %q, token: %q}
 `, kubeconfig, hub.CAData, strings.TrimSpace(token))
-	_, err = c.Kubectl(ctx, secret, "--context", cluster.Name, "create", "-f", "-")
+	_, err = c.Kubectl(ctx, secret, "--context", cluster.Name, "apply", "-f", "-") // an uninstallation leaves the former one
 	return err
 }
+
+// forwardMark begins what "kubectl clusterset dns" adds to a Corefile.
+const forwardMark = "# BEGIN tombolo forward"
 
 // editCorefile does what manifests/dns/corefile/README.md says.
 func (c *Clusterset) editCorefile(ctx context.Context, cluster *lab.Cluster) error {
@@ -178,6 +181,14 @@ func (c *Clusterset) editCorefile(ctx context.Context, cluster *lab.Cluster) err
 	before, err := c.Kubectl(ctx, "", get...)
 	if err != nil {
 		return err
+	}
+	if strings.Contains(before, forwardMark) { // of an earlier installation
+		if _, err := c.Kubectl(ctx, "", "clusterset", "dns", "--context", cluster.Name, "--by", "none"); err != nil {
+			return err
+		}
+		if before, err = c.Kubectl(ctx, "", get...); err != nil {
+			return err
+		}
 	}
 	if _, err := c.Kubectl(ctx, "", "--context", cluster.Name, "apply", "-k", "manifests/dns/corefile"); err != nil {
 		return err

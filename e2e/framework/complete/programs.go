@@ -13,8 +13,6 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
 // The images that stories and installations use, as the archives in images/ name them.
@@ -36,13 +34,11 @@ type programs struct {
 	probe      string
 	root       string // of the repository, for its kustomizations
 	images     []string
+	before     bool // they are those of an earlier version
 }
 
-func findPrograms() (programs, error) {
-	root, err := lab.Root()
-	if err != nil {
-		return programs{}, err
-	}
+// findPrograms returns those of the version in the folder root.
+func findPrograms(root string) (programs, error) {
 	bin := filepath.Join(root, "bin")
 	p := programs{kubectl: filepath.Join(bin, "kubectl"), clusterset: filepath.Join(bin, "kubectl-clusterset"), probe: filepath.Join(bin, "probe"), root: root}
 	if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" {
@@ -59,6 +55,14 @@ func findPrograms() (programs, error) {
 		}
 	}
 	return p, nil
+}
+
+// image returns the name of one of Tombolo's images, such as AgentImage, in this version.
+func (p programs) image(name string) string {
+	if p.before {
+		return strings.Replace(name, "localhost/", "localhost/before/", 1)
+	}
+	return name
 }
 
 func exists(path string) bool {

@@ -46,6 +46,21 @@ func TestHubUnreachable(t *testing.T) {
 	a.ExportWeb(t, left, "10.1.0.9")
 	b.Endpoints(t, left, "a 10.1.0.9:http:8080")
 	halfway, _ := b.Imported(t, left)
+	deleted, undone := key{Namespace: k.Namespace, Name: "deleted"}, key{Namespace: k.Namespace, Name: "undone"}
+	for _, own := range []key{deleted, undone} {
+		a.ExportWeb(t, own, "10.1.0.8")
+		a.Endpoints(t, own, "a 10.1.0.8:http:8080")
+	}
+	absent := []key{{Namespace: k.Namespace, Name: "absent"}, {Namespace: k.Namespace, Name: "absent-without-nodes"}}
+	for i, own := range absent {
+		absentService := world.Service(own, world.Port("http", 80))
+		slice := world.Slice(absentService, "v4", "10.1.0.7")
+		if i > 0 {
+			slice.Endpoints[0].NodeName = nil
+		}
+		a.ExportService(t, absentService, slice)
+		a.Endpoints(t, own, "a 10.1.0.7:http:8080")
+	}
 	stopB()
 	lab.Must(t, a.Delete(t.Context(), world.Export(left)))
 	w.noRecords(t, "a", left)
@@ -53,6 +68,9 @@ func TestHubUnreachable(t *testing.T) {
 	stopA()
 	lab.Must(t, w.Hub.APIServer.Stop(t.Context()))
 	reported := w.reported(t, disputed)
+	for _, own := range absent {
+		lab.Must(t, errors.Join(a.Delete(t.Context(), world.Service(own)), a.Delete(t.Context(), world.Export(own))))
+	}
 
 	b.Start(t)
 	a.Start(t)
@@ -75,6 +93,15 @@ func TestHubUnreachable(t *testing.T) {
 	a.Endpoints(t, k, "a 10.1.0.2:http:8080", "a 10.1.0.3:http:8080")
 	lab.Must(t, a.Delete(t.Context(), extra))
 	a.Endpoints(t, k, "a 10.1.0.2:http:8080")
+
+	// What it has withdrawn itself does not serve on.
+	lab.Must(t, a.Delete(t.Context(), world.Service(deleted)))
+	lab.Must(t, a.Delete(t.Context(), world.Export(undone)))
+	for _, own := range absent {
+		a.Endpoints(t, own)
+	}
+	a.Endpoints(t, deleted)
+	a.Endpoints(t, undone)
 
 	lab.Must(t, w.Hub.APIServer.Start(t.Context()))
 	b.Endpoints(t, k, "a 10.1.0.2:http:8080")

@@ -79,6 +79,27 @@ func (m *member) aliased(t *testing.T, k key, status metav1.ConditionStatus, rea
 	})
 }
 
+// testTrafficPolicy: the condition of an alias follows the traffic policies of its Service.
+//
+// spec: L1
+func testTrafficPolicy(t *testing.T, m *member, k key) {
+	t.Helper()
+	before := &corev1.Service{}
+	lab.Must(t, m.Get(t.Context(), k, before))
+	set := func(spec corev1.ServiceSpec) {
+		t.Helper()
+		service := &corev1.Service{}
+		world.Update(t, m, k, service, func() {
+			service.Spec.Type, service.Spec.ExternalTrafficPolicy, service.Spec.InternalTrafficPolicy = spec.Type, spec.ExternalTrafficPolicy, spec.InternalTrafficPolicy
+		})
+	}
+	set(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal, InternalTrafficPolicy: new(corev1.ServiceInternalTrafficPolicyCluster)})
+	m.aliased(t, k, metav1.ConditionFalse, conditions.ReasonTrafficPolicyLocal, "externalTrafficPolicy is Local, and none of the endpoints is on a node of this cluster")
+	m.Event(t, k, conditions.ReasonTrafficPolicyLocal, "externalTrafficPolicy is Local, and none of the endpoints is on a node of this cluster")
+	set(before.Spec)
+	m.aliased(t, k, metav1.ConditionTrue, conditions.ReasonAliased, "the Service has the endpoints of ServiceImport web")
+}
+
 // annotate sets the annotation of an alias, or removes it if the import is empty.
 func (m *member) annotate(t *testing.T, k key, serviceImport string) {
 	t.Helper()
@@ -104,6 +125,7 @@ func testAlias(t *testing.T, a, b *member) {
 	lab.Must(t, b.Create(t.Context(), world.Slice(service, "v6", "fd00:2::1")))
 	a.alias(t, all, "b 10.2.0.1:main:8080", "b fd00:2::1:main:8080")
 	a.aliased(t, all, metav1.ConditionTrue, conditions.ReasonAliased, "the Service has the endpoints of ServiceImport web at the ports main/TCP")
+	testTrafficPolicy(t, a, all)
 
 	// own has a selector, and so slices of Kubernetes.
 	ofOwn := aliasOf("web", world.Service(own, world.Port("http", 80), world.Port("metrics", 90)))
@@ -267,7 +289,7 @@ func TestAliasThroughGateways(t *testing.T) {
 	world.Create(t, a, aliasOf("web", world.Service(all, world.Port("main", 80))),
 		aliasOf("web", world.Headless(headless, world.Port("http", 80))))
 	a.alias(t, all, fmt.Sprintf("b 10.1.9.1:main:%d", port))
-	a.aliased(t, headless, metav1.ConditionTrue, conditions.ReasonEndpointsLeftOut, "the endpoints of b are left out, because they are reached through gateways")
+	a.aliased(t, headless, metav1.ConditionFalse, conditions.ReasonEndpointsLeftOut, "the endpoints of b are left out, because they are reached through gateways")
 	a.alias(t, headless)
 	found, err := a.aliasSlices(t.Context(), all)
 	lab.Must(t, err)

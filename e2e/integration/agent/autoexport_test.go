@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -83,6 +84,8 @@ func TestAutoExport(t *testing.T) {
 	t.Run("Rights", func(t *testing.T) { testAutoExportRights(t, a, b) })
 	t.Run("Label", func(t *testing.T) { testAutoExportLabel(t, a, b) })
 	t.Run("UsersOwn", func(t *testing.T) { testAutoExportUsersOwn(t, a) })
+	t.Run("Taken", func(t *testing.T) { testAutoExportTaken(t, a) })
+	t.Run("Chart", func(t *testing.T) { testAutoExportChart(t, a) })
 	t.Run("Limit", func(t *testing.T) { testAutoExportLimit(t, a) })
 	t.Run("Off", func(t *testing.T) { testAutoExportOff(t, a, b, stop) })
 }
@@ -173,6 +176,62 @@ func testAutoExportUsersOwn(t *testing.T, a *member) {
 	if after.UID != before.UID || after.Generation != before.Generation || len(after.Labels) > 0 || export.Labels["team"] != "x" || len(export.Labels) > 1 {
 		t.Errorf("the users' own exports are %+v and %+v", after.ObjectMeta, export.ObjectMeta)
 	}
+}
+
+// testAutoExportTaken: an automatic export that another field manager has written is the user's, and stays without the label.
+//
+// spec: P3
+func testAutoExportTaken(t *testing.T, a *member) {
+	ns := world.Namespace(t, a)
+	applied := func(manager string, options ...client.PatchOption) func(key) error {
+		return func(k key) error {
+			text := fmt.Sprintf(`{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceExport","metadata":{"name":%q,"namespace":%q,"annotations":{"by":"user"}}}`, k.Name, k.Namespace)
+			patch := client.RawPatch(types.MergePatchType, []byte(text))
+			if len(options) > 0 {
+				patch = client.RawPatch(types.ApplyPatchType, []byte(text))
+			}
+			return a.Patch(t.Context(), world.Export(k), patch, append(options, client.FieldOwner(manager))...)
+		}
+	}
+	edited := func(manager string) func(key) error {
+		return func(k key) error {
+			export := world.Read(t, a, k, &mcsv1beta1.ServiceExport{})
+			export.Spec.ExportedLabels = map[string]string{"team": "x"}
+			return a.Update(t.Context(), export, client.FieldOwner(manager))
+		}
+	}
+	ways := map[string]func(key) error{
+		"applied": applied("kubectl-client-side-apply"), "server-side": applied("kubectl", client.ForceOwnership), "argo": applied("argocd-controller", client.ForceOwnership),
+	}
+	lab.Must(t, a.Create(t.Context(), world.Service(key{Namespace: ns, Name: "untouched"}, world.Port("http", 80))))
+	lab.Must(t, a.Create(t.Context(), world.Service(key{Namespace: ns, Name: "edited"}, world.Port("http", 80))))
+	a.label(t, key{Name: ns}, "true")
+	a.exportedByLabel(t, ns, "edited", "untouched")
+	lab.Must(t, edited("kubectl-edit")(key{Namespace: ns, Name: "edited"}))
+	for name, way := range ways { // the namespace has at most three automatic exports
+		k := key{Namespace: ns, Name: name}
+		lab.Must(t, a.Create(t.Context(), world.Service(k, world.Port("http", 80))))
+		world.Eventually(t, func(ctx context.Context) error { return a.Get(ctx, k, &mcsv1beta1.ServiceExport{}) })
+		lab.Must(t, way(k))
+	}
+	a.label(t, key{Name: ns}, "")
+	a.exportedByLabel(t, ns, "applied", "argo", "edited", "server-side") // the users', with the label
+	world.LogsNoErrors(t, a.Member, ns)
+}
+
+// testAutoExportChart: a chart whose Service a label exports can create its own ServiceExport after the Service.
+//
+// spec: P3
+func testAutoExportChart(t *testing.T, a *member) {
+	ns := world.Namespace(t, a)
+	a.label(t, key{Name: ns}, "true")
+	other := key{Namespace: ns, Name: "other"}
+	chart := world.Service(key{Namespace: ns, Name: "chart"}, world.Port("http", 80))
+	chart.Annotations = map[string]string{"meta.helm.sh/release-name": "shop"}
+	lab.Must(t, a.Create(t.Context(), chart))
+	lab.Must(t, a.Create(t.Context(), world.Service(other, world.Port("http", 80))))
+	a.exportedByLabel(t, ns, "other") // the agent has seen both
+	lab.Must(t, a.Create(t.Context(), world.Export(client.ObjectKeyFromObject(chart))))
 }
 
 // testAutoExportLimit: of a namespace, no more Services are exported than the limit, and an Event says so.

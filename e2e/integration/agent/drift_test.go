@@ -117,6 +117,7 @@ func driftOfImport(want *mcsv1beta1.ServiceImport) map[string]drift {
 		"lack of exporters":          editedStatus(want, func(i object) { i.Status.Clusters = nil }),
 		"word on slices":             editedStatus(want, func(i object) { i.Status.EndpointSliceObjects = mcsv1beta1.EndpointSliceObjectsAbsent }),
 		"condition Ready":            editedStatus(want, says("Ready", metav1.ConditionFalse)),
+		"condition of tomorrow":      editedStatus(want, func(i object) { i.Status.Conditions = append(i.Status.Conditions, ofAnotherVersion()) }),
 		"lack of conditions":         editedStatus(want, func(i object) { i.Status.Conditions = nil }),
 		"status":                     editedStatus(want, func(i object) { i.Status = mcsv1beta1.ServiceImportStatus{} }),
 	}
@@ -163,8 +164,16 @@ func driftOfExport(want *mcsv1beta1.ServiceExport) map[string]drift {
 		"condition Valid":    says(valid, metav1.ConditionFalse),
 		"condition Ready":    says(ready, metav1.ConditionFalse),
 		"condition Conflict": says(conflict, metav1.ConditionTrue),
-		"status":             editedStatus(want, func(e *mcsv1beta1.ServiceExport) { e.Status = mcsv1beta1.ServiceExportStatus{} }),
+		"condition of tomorrow": editedStatus(want, func(e *mcsv1beta1.ServiceExport) {
+			e.Status.Conditions = append(e.Status.Conditions, ofAnotherVersion())
+		}),
+		"status": editedStatus(want, func(e *mcsv1beta1.ServiceExport) { e.Status = mcsv1beta1.ServiceExportStatus{} }),
 	}
+}
+
+// ofAnotherVersion returns a condition that a later version of the agent has set, before a downgrade.
+func ofAnotherVersion() metav1.Condition {
+	return metav1.Condition{Type: "OfTomorrow", Status: metav1.ConditionFalse, Reason: "Later", LastTransitionTime: metav1.Now()}
 }
 
 // say changes what a condition says.

@@ -139,7 +139,7 @@ func testPortChanges(t *testing.T, w *env) {
 	service.Spec.Ports[0].Name = ""
 	lab.Must(t, a.Update(t.Context(), service))
 	follow()
-	b.Endpoints(t, k, "a 10.1.0.1:unnamed:7000")
+	b.Endpoints(t, k, "a 10.1.0.1:unnamed:7000", "a 10.1.0.1::7000")
 	after, _ := b.Imported(t, k)
 	lab.Equal(t, "addresses", before.Spec.IPs, after.Spec.IPs)
 }

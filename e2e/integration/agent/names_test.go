@@ -48,7 +48,7 @@ func testTakenOver(t *testing.T, w *env) {
 	}
 
 	take(&mirrored[0], discoveryv1.LabelManagedBy)
-	want := fmt.Sprintf("create *v1.EndpointSlice %s/%s: it is not managed by Tombolo and is left alone: rename or delete it", k.Namespace, mirrored[0].Name)
+	want := fmt.Sprintf("EndpointSlice %s/%s cannot be written: it is not managed by Tombolo and is left alone: rename or delete it.", k.Namespace, mirrored[0].Name)
 	b.ImportCondition(t, k, "Ready", metav1.ConditionFalse, "Pending", want)
 	source.Endpoints[0].Addresses[0] = "10.1.0.2"
 	lab.Must(t, a.Update(t.Context(), source))
@@ -128,7 +128,7 @@ func testBothNamesTaken(t *testing.T, w *env) {
 		users = append(users, user)
 	}
 	a.ExportWeb(t, k, "10.1.0.1")
-	want := fmt.Sprintf("create *v1.Service %s/%s: it is not managed by Tombolo and is left alone: rename or delete it", k.Namespace, users[1].Name)
+	want := fmt.Sprintf("Service %s/%s cannot be written: it is not managed by Tombolo and is left alone: rename or delete it.", k.Namespace, users[1].Name)
 	b.ImportCondition(t, k, "Ready", metav1.ConditionFalse, "Pending", want)
 	b.Endpoints(t, k)
 	a.Endpoints(t, k, "a 10.1.0.1:http:8080") // elsewhere the names are free

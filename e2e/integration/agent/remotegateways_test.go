@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
 func inAgents(name string) key { return key{Namespace: manifests.AgentNamespace, Name: name} }
@@ -146,7 +148,7 @@ func TestRemoteGateways(t *testing.T) {
 	w.isPublished(t, a)
 	remote := b.knows(t, "a", "198.51.100.1")
 	_, authority := a.renewed(t)
-	if remote.Spec.Bundle != identity.EncodeBundle([]identity.Authority{authority}) || remote.Spec.Addresses[0].Port != 443 || len(remote.Spec.Versions) != 1 {
+	if remote.Spec.Bundle != identity.EncodeBundle([]identity.Authority{authority}) || remote.Spec.Addresses[0].Port != 443 || !slices.Equal(remote.Spec.Versions, wire.Versions()) {
 		t.Errorf("b knows of a: %+v", remote.Spec)
 	}
 	a.knows(t, "b", "198.51.100.1")

@@ -163,6 +163,9 @@ func testGatewayRights(t *testing.T, w *env, m, other *member) {
 	service := &corev1.Service{}
 	world.Update(t, m, gatewayKey, service, func() { service.Spec.Type = corev1.ServiceTypeNodePort })
 	other.knows(t, m.ID, "198.51.100.9")
+	node.Status.Addresses[0].Address = "198.51.100.10"
+	lab.Must(t, m.Status().Update(t.Context(), node))
+	other.knows(t, m.ID, "198.51.100.10")
 	world.Update(t, m, gatewayKey, service, func() { service.Spec.Type = corev1.ServiceTypeLoadBalancer })
 	m.balance(t, "198.51.100.1")
 	other.knows(t, m.ID, "198.51.100.1")
@@ -227,7 +230,9 @@ func (m *member) lead(t *testing.T, where client.Client, namespace string, adjus
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	electing := func(o *agent.Options) { o.Election, o.Namespace = agent.ElectLeader, namespace }
+	electing := func(o *agent.Options) {
+		o.Election, o.Namespace, o.Pod = agent.ElectLeader, namespace, agent.Pod{Name: "tombolo-agent", UID: "own"}
+	}
 	run := func() <-chan error { return m.Run(ctx, t, append([]func(*agent.Options){electing}, adjust...)...) }
 	ended := run()
 	world.Eventually(t, func(ctx context.Context) error {
@@ -243,6 +248,18 @@ func (m *member) lead(t *testing.T, where client.Client, namespace string, adjus
 		}
 		if !slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == "LeaderElection" }) {
 			return errors.New("there is no Event LeaderElection")
+		}
+		return nil
+	})
+	cancel()
+	<-ended
+	m.leaveLease(t, where, namespace) // the next leader reads the Pod of the last one
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	ended = run()
+	world.Eventually(t, func(context.Context) error {
+		if !strings.Contains(m.Output.Tail(1000), tookOver) {
+			return errors.New("the lease is not taken over")
 		}
 		return nil
 	})

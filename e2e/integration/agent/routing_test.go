@@ -167,7 +167,7 @@ func TestRoutingPolicies(t *testing.T) {
 	lab.Must(t, a.Create(t.Context(), ofHeadless))
 	a.accepted(t, ofHeadless, metav1.ConditionFalse, "NotSupported", "headless imports have no policy: headless")
 	a.Endpoints(t, k)
-	a.ImportCondition(t, k, conditions.TypePreferred, metav1.ConditionFalse, conditions.ReasonNoSource, "no source of ServiceImportRoutingPolicy only-b has an available endpoint")
+	a.ImportCondition(t, k, conditions.TypePreferred, metav1.ConditionFalse, conditions.ReasonNoSource, "no source of ServiceImportRoutingPolicy only-b has an available endpoint; source 1 names clusters that are no members: mars")
 	lab.Must(t, a.Delete(t.Context(), onlyB))
 	a.Endpoints(t, k, ofA)
 	a.accepted(t, younger, metav1.ConditionTrue, "Accepted", "the policy is in effect")

@@ -23,6 +23,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
 
 const (
@@ -101,7 +102,7 @@ func testForgedSettings(t *testing.T, w *env) {
 		b.leavesOut(t, k, `internalTrafficPolicy "Near" and trafficDistribution "example.com/PreferOther"`)
 	}
 	w.edit(t, web, func(s *hubv1alpha1.PublishedService) { s.Spec.TrafficDistribution = "PreferClose" })
-	b.distributes(t, web, "PreferClose", imported)
+	b.distributes(t, web, "PreferClose", imported+" "+conditions.ZonesMissing("PreferClose", []string{"a"}))
 }
 
 // testOlderImporter has member a export what its own API server knows and b's does not, and then an admission policy of

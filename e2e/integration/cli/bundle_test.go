@@ -21,11 +21,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 )
 
 // inBundle has a text of each file of a bundle.
@@ -34,6 +36,8 @@ var inBundle = map[string]string{
 	"hub/members.json": `"clusterID": "east"`, "hub/heartbeats.json": `"publication": "Complete"`, "hub/publishedservices.json": "shop.web", "hub/publishedendpoints.json": "shop.web.",
 	"members/east/deployments.json": "--heartbeat-interval=1s", "members/east/serviceexports.json": "PortConflict", "members/east/events-of-tombolo.json": "Authorization: Bearer (removed)",
 	"members/east/logs/tombolo-agent-0.agent.log": "level=INFO msg=started", "members/east/pods.json": "tombolo-agent-0",
+	"members/east/logs/tombolo-agent-0.agent.previous.log": "level=ERROR msg=panic", "members/east/serviceexportgrants.json": `"name": "planned"`,
+	"members/east/clusterserviceaccesspolicies.json": `"name": "planned"`, "members/east/serviceimportroutingpolicies.json": `"name": "planned"`,
 	"members/west/serviceimports.json": `"type": "ClusterSetIP"`, "members/west/derived-services.json": "10.102.", "members/west/endpointslices.json": "10.1.0.1", "members/west/events-of-exports.json": "PortConflict",
 }
 
@@ -123,6 +127,9 @@ func (s *surveyed) runAgentPod(t *testing.T, log string) {
 		if r.URL.Path != "/containerLogs/tombolo-system/tombolo-agent-0/agent" {
 			t.Errorf("the API server requests %s from the kubelet", r.URL)
 		}
+		if r.URL.Query().Get("previous") == "true" {
+			log = "level=ERROR msg=panic\n"
+		}
 		_, _ = io.WriteString(w, log)
 	}))
 	t.Cleanup(kubelet.Close)
@@ -136,6 +143,28 @@ func (s *surveyed) runAgentPod(t *testing.T, log string) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-agent-0"}, Spec: spec}
 	pod.Spec.NodeName = "node"
 	s.create(t, "east", pod)
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "agent", RestartCount: 1}}
+	lab.Must(t, s.client(t, "east").Status().Update(t.Context(), pod))
+	s.createRules(t)
+}
+
+// createRules creates a rule of each kind in east.
+func (s *surveyed) createRules(t *testing.T) {
+	t.Helper()
+	for kind, spec := range map[string]map[string]any{
+		"ServiceExportGrant":         {"exports": []any{"ghost"}, "to": []any{map[string]any{"clusters": []any{"west"}}}},
+		"ClusterServiceAccessPolicy": {"direction": "Export", "tier": "Admin", "priority": int64(1), "action": "Pass", "peers": []any{map[string]any{"clusters": []any{"west"}}}},
+		"ServiceImportRoutingPolicy": {"imports": []any{"ghost"}, "sources": []any{map[string]any{"any": true}}},
+	} {
+		rule := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+		rule.SetGroupVersionKind(policyv1alpha1.GroupVersion.WithKind(kind))
+		rule.SetName("planned")
+		if kind != "ClusterServiceAccessPolicy" {
+			rule.SetNamespace("shop")
+		}
+		s.create(t, "east", rule)
+		t.Cleanup(func() { lab.Must(t, s.client(t, "east").Delete(context.WithoutCancel(t.Context()), rule)) })
+	}
 }
 
 func unpack(t *testing.T, file string) map[string]string {

@@ -44,7 +44,8 @@ type dashboardUpdate struct {
 	Services []struct{ Name, Imports string }
 }
 
-func (s *surveyed) openDashboard(t *testing.T, flags string) *openedDashboard {
+// openDashboard runs the command until the test ends, when it must have an exit code.
+func (s *surveyed) openDashboard(t *testing.T, flags string, code int) *openedDashboard {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	reader, writer := io.Pipe()
@@ -56,8 +57,8 @@ func (s *surveyed) openDashboard(t *testing.T, flags string) *openedDashboard {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		if code := <-ended; code != cli.ExitOK {
-			t.Errorf("dashboard %s ends with %d", flags, code)
+		if got := <-ended; got != code {
+			t.Errorf("dashboard %s ends with %d, want %d", flags, got, code)
 		}
 	})
 	output := bufio.NewScanner(reader)
@@ -122,7 +123,7 @@ func (d *openedDashboard) await(t *testing.T, what string, wanted func(dashboard
 // testDashboard: the page gets what status shows, what changes in the hub and in members, and the details of a service. A user who may
 // not read a kind sees that.
 func (s *surveyed) testDashboard(t *testing.T) {
-	d := s.openDashboard(t, "--all-contexts")
+	d := s.openDashboard(t, "--all-contexts", cli.ExitOK)
 	d.await(t, "the services", func(u dashboardUpdate) bool {
 		return len(u.Members) == 2 && len(u.Services) == 3 && about(survey.ReasonConflict, "", "shop/web")(u.Problems)
 	})
@@ -186,7 +187,7 @@ func (s *surveyed) testDashboardRights(t *testing.T) {
 	file.Contexts["viewer"] = &clientcmdapi.Context{Cluster: "west", AuthInfo: "viewer"}
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	lab.Must(t, clientcmd.WriteToFile(*file, kubeconfig))
-	d := s.openDashboard(t, "--contexts viewer --hub-context hub --kubeconfig "+kubeconfig)
+	d := s.openDashboard(t, "--contexts viewer --hub-context hub --kubeconfig "+kubeconfig, cli.ExitIncomplete)
 	d.await(t, "the reason why nothing is known of the imports", func(u dashboardUpdate) bool {
 		return slices.ContainsFunc(u.Problems, func(p survey.Problem) bool {
 			return p.Reason == survey.ReasonMemberUnreadable && p.Member == "west" && strings.Contains(p.Message, "ServiceImport") && strings.Contains(p.Message, "forbidden")

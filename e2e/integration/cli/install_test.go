@@ -60,7 +60,7 @@ func TestInstallDocument(t *testing.T) {
 	lab.Must(t, err)
 	steps, err := walk.Steps(string(text))
 	lab.Must(t, err)
-	shell := w.shell(t)
+	shell, _ := w.shell(t)
 	if _, err := coredns(); err != nil { // a build beside the agents would hold them up
 		t.Fatal(err)
 	}
@@ -86,24 +86,25 @@ func TestInstallDocument(t *testing.T) {
 	lab.Equal(t, "all have left, and left something behind", before, w.traces(t, "hub", "east", "west"))
 }
 
-// shell returns a shell in a copy of the repository's manifests, whose PATH has kubectl and its plugin.
-func (w *world) shell(t *testing.T) *walk.Shell {
+// shell returns a shell in a folder with copies of the repository's manifests and charts, whose PATH has kubectl, its plugin and helm.
+func (w *world) shell(t *testing.T, more ...string) (shell *walk.Shell, folder string) {
 	t.Helper()
-	folder, bin := t.TempDir(), t.TempDir()
-	lab.Must(t, os.CopyFS(filepath.Join(folder, "manifests"), os.DirFS("../../../manifests")))
-	if _, err := build(bin, "kubectl-clusterset"); err != nil {
-		t.Fatal(err)
+	folder = t.TempDir()
+	for _, name := range []string{"manifests", "charts"} {
+		lab.Must(t, os.CopyFS(filepath.Join(folder, name), os.DirFS("../../../"+name)))
 	}
+	_, err := plugin()
+	lab.Must(t, err)
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if _, err := os.Stat(filepath.Join(assets, "kubectl")); err != nil {
 		t.Fatalf("this needs kubectl: run make assets kubectl (%v)", err)
 	}
-	shell, err := walk.NewShell(t.Context(), folder, append(os.Environ(),
-		"PATH="+bin+":"+assets+":"+os.Getenv("PATH"), "KUBECONFIG="+w.kubeconfig, "HOME="+folder, "HUB_URL="+w.Cluster("hub").Config().Host,
+	shell, err = walk.NewShell(t.Context(), folder, append(append(os.Environ(), more...),
+		"PATH="+programFolder+":"+assets+":"+os.Getenv("PATH"), "KUBECONFIG="+w.kubeconfig, "HOME="+folder, "HUB_URL="+w.Cluster("hub").Config().Host,
 		"REGISTRY=example.com/tombolo", "TAG=v1"))
 	lab.Must(t, err)
 	t.Cleanup(shell.Close)
-	return shell
+	return shell, folder
 }
 
 // resolves runs the DNS that is installed in a cluster, with its Corefile and its rights, and returns when it answers with

@@ -11,16 +11,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // testInitHub makes a cluster a hub. A dry run changes nothing, and neither does a second run.
@@ -62,7 +64,20 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 	if diff := cmp.Diff([]hubv1alpha1.NamespaceName{"shop", "default"}, member.Spec.Namespaces); diff != "" || member.Spec.ClaimedAges != hubv1alpha1.ClaimedAgesTrusted {
 		t.Errorf("joined again with fewer flags: ages %s, namespaces (-want +got):\n%s", member.Spec.ClaimedAges, diff)
 	}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: "tombolo"}}
+	const services, endpoints, other = "count/publishedservices.hub.tombolo-mcs.io", "count/publishedendpoints.hub.tombolo-mcs.io", "count/secrets"
+	w.edit(t, "hub", quota, func() { // by the hub's administrator
+		quota.Spec.Hard[services], quota.Spec.Hard[other] = resource.MustParse("900"), resource.MustParse("20")
+		delete(quota.Spec.Hard, endpoints)
+	})
+	w.must(t, w.join("east", "--wait 0 --force-conflicts"))
 	w.must(t, w.join("east", "--trust-claimed-ages=false --wait 0"))
+	w.get(t, "hub", quota)
+	limits := map[string]string{}
+	for name, limit := range quota.Spec.Hard {
+		limits[string(name)] = limit.String()
+	}
+	lab.Equal(t, "the edited quota, after joining again", map[string]string{services: "900", endpoints: "1k", other: "20"}, limits)
 	w.get(t, "hub", member)
 	if member.Spec.ClaimedAges != hubv1alpha1.ClaimedAgesBounded {
 		t.Errorf("claimed ages are still %s", member.Spec.ClaimedAges)
@@ -84,6 +99,7 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 	w.scaledByHand(t)
 	w.must(t, w.join("east", installGateway+" --force-conflicts"))
 	w.exports(t)
+	w.copies(t)
 
 	before := w.traces(t, "hub", "east")
 	w.must(t, "leave --context east --hub-context hub --dry-run")
@@ -93,13 +109,11 @@ func (w *world) testLifeOfAMember(t *testing.T) {
 	lab.Equal(t, "a leave without an answer", before, w.traces(t, "hub", "east"))
 	w.must(t, "leave --context east --hub-context hub --yes")
 	lab.Equal(t, "after leaving", isHub, w.traces(t, "hub", "east"))
-	export := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
-	w.awaitCount(t, "east", &mcsv1beta1.ServiceExportList{}, 1) // the user's own
-	w.get(t, "east", export)
-	if len(export.Status.Conditions) != 0 {
-		t.Errorf("an export of a cluster that has left has the conditions %v", export.Status.Conditions)
+	w.claimsNothing(t)
+	out = w.must(t, "leave --from member --context east --yes") // there is nothing left to do
+	if want := "kubectl clusterset leave --from hub --cluster-id ID --hub-context HUB"; !strings.Contains(out, want) {
+		t.Errorf("leave --from member does not say how to leave on the hub:\n%s", out)
 	}
-	w.must(t, "leave --from member --context east --yes") // there is nothing left to do
 	w.must(t, "leave --from hub --cluster-id east --hub-context hub --yes")
 }
 
@@ -176,29 +190,20 @@ func (w *world) givenByHand(t *testing.T) {
 	lab.Equal(t, "arguments that were given by hand", want, w.deployment(t, "tombolo-agent").Spec.Template.Spec.Containers[0].Args)
 }
 
-// scaledByHand: a field that a user has changed is overwritten only with --force-conflicts.
+// scaledByHand: replicas that a user has set stay, and the command names them.
 func (w *world) scaledByHand(t *testing.T) {
 	t.Helper()
 	agent := w.deployment(t, "tombolo-agent")
 	w.edit(t, "east", agent, func() { agent.Spec.Replicas = new(int32(3)) })
-	w.refused(t, w.join("east", "--wait 0"), cli.ExitFailed, "Deployment tombolo-system/tombolo-agent: another client has changed it", "--force-conflicts overwrites")
-	w.must(t, w.join("east", "--wait 0 --force-conflicts"))
-	if replicas := *w.deployment(t, "tombolo-agent").Spec.Replicas; replicas != 1 {
-		t.Errorf("with --force-conflicts there are %d replicas", replicas)
+	for _, command := range []string{w.join("east", "--wait 0"), w.join("east", "--wait 0 --force-conflicts")} {
+		if out := w.must(t, command); !strings.Contains(out, "kept: spec.replicas of Deployment tombolo-system/tombolo-agent is 3, set by ") {
+			t.Errorf("$ kubectl clusterset %s\n%sdoes not say that 3 replicas are kept", command, out)
+		}
+		if replicas := *w.deployment(t, "tombolo-agent").Spec.Replicas; replicas != 3 {
+			t.Errorf("$ kubectl clusterset %s\nthere are %d replicas", command, replicas)
+		}
 	}
-}
-
-// exports creates an export of a Service and waits for its import, so that leave has something to delete.
-func (w *world) exports(t *testing.T) {
-	t.Helper()
-	web := framework.Key{Namespace: "default", Name: "web"}
-	w.create(t, "east", framework.Service(web, framework.Port("", 80)), framework.Export(web))
-	w.awaitCount(t, "east", &mcsv1beta1.ServiceImportList{}, 1)
-	lab.Holds(t, waitLimit, "export's status", func() bool {
-		export := framework.Export(web)
-		w.get(t, "east", export)
-		return len(export.Status.Conditions) > 0
-	})
+	w.edit(t, "east", agent, func() { agent.Spec.Replicas = new(int32(1)) })
 }
 
 // testDNS: the Corefile is changed, and changed back.
@@ -224,6 +229,15 @@ func (w *world) testDNS(t *testing.T) {
 	if found := w.traces(t, "east")["east"]; len(found) != 2 {
 		t.Errorf("CoreDNS' own plugin has the rights %v", found)
 	}
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "coredns"}}
+	w.get(t, "east", config)
+	marked := config.Data["Corefile"]
+	byHand := strings.Replace(kubeadmCorefile, "ip6.arpa {\n", "ip6.arpa clusterset.local {\n       multicluster clusterset.local\n", 1)
+	w.edit(t, "east", config, func() { config.Data["Corefile"] = byHand })
+	if out := w.must(t, "dns --context east --by none"); corefile() != byHand || len(w.traces(t, "east")["east"]) != 2 || !strings.Contains(out, "Take that out by hand first") {
+		t.Errorf("CoreDNS loses the rights that a manual edit needs, or nothing says that they stay:\n%s", out)
+	}
+	w.edit(t, "east", config, func() { config.Data["Corefile"] = marked })
 	w.create(t, "east", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tombolo-system"}}, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-dns"},
 		Spec:       corev1.ServiceSpec{ClusterIP: "10.101.0.53", Ports: []corev1.ServicePort{{Port: 53}}},
@@ -234,7 +248,48 @@ func (w *world) testDNS(t *testing.T) {
 	}
 	w.unchanged(t, "dns --context east")
 	w.must(t, "dns --context east --by none")
+	w.importedForwards(t)
 	lab.Equal(t, "changed back", kubeadmCorefile, corefile())
+}
+
+// importedForwards: a second server block for the zone would be invalid, so none is added beside one in a file that the Corefile imports.
+func (w *world) importedForwards(t *testing.T) {
+	t.Helper()
+	const file = "clusterset.local:53 {\n    forward . 10.101.0.53\n}\n"
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "coredns"}}
+	w.edit(t, "east", config, func() { config.Data["Corefile"] = kubeadmCorefile + "import custom/*.server\n" })
+	custom := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "coredns-custom"}, Data: map[string]string{"t.server": file}}
+	w.create(t, "east", custom)
+	w.unchanged(t, "dns --context east")
+	w.edit(t, "east", custom, func() { custom.Data["t.server"] = strings.ReplaceAll(file, "10.101.0.53", "10.101.0.54") })
+	w.refused(t, "dns --context east", cli.ExitFailed, "forwards clusterset.local to 10.101.0.54", "in t.server, which it imports", "edit configmap coredns-custom: in t.server, forward clusterset.local to 10.101.0.53")
+	w.edit(t, "east", config, func() { config.Data["Corefile"] = kubeadmCorefile })
+}
+
+// copies has east leave, and join again, with Leases of other processes than the one that sends the heartbeats of east, as in a copy of east,
+// and then with that of this process.
+func (w *world) copies(t *testing.T) {
+	beat := &hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: hubv1alpha1.HeartbeatName}}
+	w.get(t, "hub", beat)
+	const leave = "leave --context east --hub-context hub --dry-run"
+	join := w.join("east", "--dry-run")
+	w.must(t, leave) // the agent has no Lease, so it is not known
+	w.must(t, join)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-agent"}}
+	lease.Spec.HolderIdentity = new(clusterset.LeaseHolder{Pod: "agent", Nonce: "copy"}.String())
+	w.create(t, "east", lease)
+	w.refused(t, leave, cli.ExitFailed, `the last heartbeat of "east" on the hub is not from the agent of this cluster`, "pass --from member")
+	w.refused(t, join, cli.ExitFailed, `the agent of another cluster renews the heartbeat of "east" with the identity of this cluster`, "leave --from member", "nothing has been changed")
+	w.must(t, "leave --from member --context east --dry-run")
+	w.edit(t, "east", lease, func() {
+		lease.Spec.HolderIdentity = new("")
+		lease.Labels = map[string]string{clusterset.LabelNonce: "copy"} // it was released
+	})
+	w.refused(t, leave, cli.ExitFailed, `the last heartbeat of "east" on the hub is not from the agent of this cluster`)
+	w.edit(t, "east", lease, func() { lease.Labels = map[string]string{clusterset.LabelNonce: beat.Spec.Nonce} })
+	w.must(t, leave)
+	w.must(t, join)
+	lab.Must(t, w.client(t, "east").Delete(t.Context(), lease))
 }
 
 // testLeaveInterrupted: the same command finishes a leave that was interrupted. A member that no longer sends heartbeats delays it,

@@ -27,7 +27,7 @@ import (
 // Starting API servers takes longer than most of the tests. So these tests have parts that share a hub and clusters. After each part
 // the clusters are restored to their earlier state.
 
-// TestVerbs runs the verbs: clusters join, are read and changed, and leave.
+// TestVerbs runs the verbs: clusters join, are changed, and leave.
 func TestVerbs(t *testing.T) { //nolint:tparallel // its parts follow one another
 	t.Parallel()
 	w := start(t, "east", "west")
@@ -37,7 +37,6 @@ func TestVerbs(t *testing.T) { //nolint:tparallel // its parts follow one anothe
 		"DNS":               w.testDNS,
 		"checks of join":    w.testChecksOfJoin,
 		"leave interrupted": w.testLeaveInterrupted,
-		"survey":            w.testSurvey,
 		"invitation":        w.testInvitation,
 	})
 }
@@ -47,7 +46,7 @@ func TestVerbs(t *testing.T) { //nolint:tparallel // its parts follow one anothe
 func TestCredentials(t *testing.T) { //nolint:tparallel // its parts follow one another
 	t.Parallel()
 	w := start(t, "east")
-	w.must(t, "init-hub --context hub")
+	w.initHub(t, "hub")
 	w.share(t, map[string]func(*testing.T){
 		"join again": w.testJoinAgain,
 	})
@@ -129,7 +128,7 @@ func (w *world) testHubCertificateRotated(t *testing.T) {
 	w.must(t, w.join("east", "--hub-ca "+both))
 	lab.Must(t, hub.Serve(t.Context(), next))
 	w.connect(t)
-	w.beats(t)
+	w.beats(t, "hub")
 	w.unchanged(t, w.join("east", "")) // URL and certificate authority stay; it waits for a heartbeat, too
 	alone := filepath.Join(t.TempDir(), "new.pem")
 	lab.Must(t, os.WriteFile(alone, next.PEM, 0o600))
@@ -139,7 +138,7 @@ func (w *world) testHubCertificateRotated(t *testing.T) {
 	if !bytes.Equal(secret.Data["ca.crt"], next.PEM) {
 		t.Error("the agent still trusts the old certificate authority")
 	}
-	w.beats(t)
+	w.beats(t, "hub")
 }
 
 // testJoinAgain: a member whose ServiceAccount on the hub was deleted joins again and gets a new token. With another URL of the
@@ -167,13 +166,13 @@ func (w *world) testJoinAgain(t *testing.T) {
 	w.unchanged(t, "upgrade --context east")
 }
 
-// beats returns when the agent of east has renewed its heartbeat twice.
-func (w *world) beats(t *testing.T) {
+// beats returns when the agent of east has renewed its heartbeat on a hub twice.
+func (w *world) beats(t *testing.T, on string) {
 	t.Helper()
 	beat := &hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{Namespace: "member-east", Name: hubv1alpha1.HeartbeatName}}
-	w.get(t, "hub", beat)
+	w.get(t, on, beat)
 	seen := map[string]bool{beat.ResourceVersion: true}
-	hub := w.client(t, "hub")
+	hub := w.client(t, on)
 	lab.Holds(t, waitLimit, "heartbeat", func() bool {
 		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(beat), beat); err == nil {
 			seen[beat.ResourceVersion] = true

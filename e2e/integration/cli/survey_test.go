@@ -41,11 +41,14 @@ func (s *surveyed) startAgent(name string) {
 	s.stop[name] = startNode(s.whole, s.Cluster(name), s.agent)
 }
 
-// testSurvey runs the commands that read a clusterset while things go wrong, one after the other. What they print of what they
+// TestSurvey runs the commands that read a clusterset while things go wrong, one after the other. What they print of what they
 // read is tested in cmd/kubectl-clusterset.
 //
 // spec: C1, C2, C3, R3
-func (w *world) testSurvey(t *testing.T) {
+func TestSurvey(t *testing.T) { //nolint:tparallel // its parts follow one another
+	t.Parallel()
+	w := start(t, "east", "west")
+	w.initHub(t, "hub")
 	s := &surveyed{world: w, whole: t, stop: map[string]func(){}}
 	for i, name := range []string{"east", "west"} {
 		s.must(t, s.join(name, fmt.Sprintf("--wait 0 --check-from-inside=false --agent-image example/agent:v1 --pod-cidrs 10.%d.0.0/16", i+1)))
@@ -61,6 +64,8 @@ func (w *world) testSurvey(t *testing.T) {
 	t.Run("export", s.testExport)
 	t.Run("status", s.testStatus)
 	t.Run("read", s.testRead)
+	t.Run("unread", s.testUnread)
+	t.Run("stale forward", s.testStaleForward)
 	t.Run("dashboard", s.testDashboard)
 	t.Run("bundle", s.testBundle)
 	t.Run("silence", s.testSilence)
@@ -168,7 +173,7 @@ func (s *surveyed) testStatus(t *testing.T) {
 			t.Errorf("$ kubectl clusterset %s\n%s", command, out)
 		}
 	}
-	s.endsWith(t, "status --context west --hub-context east", cli.ExitFailed, "it is no hub, as it has no kind Member: pass the context of the hub in --hub-context")
+	s.endsWith(t, "status --context west --hub-context east", cli.ExitIncomplete, "it is no hub, as it has no kind Member: pass the context of the hub in --hub-context")
 	s.shows(t, "status --all-contexts --namespace shop", "SERVICES (3)", "Conflict shop/web")
 	if out := s.must(t, "status --all-contexts --namespace ghost"); !strings.Contains(out, "note: no service of namespace ghost is exported") || strings.Contains(out, "shop") {
 		t.Errorf("status of a namespace without services:\n%s", out)
@@ -184,6 +189,10 @@ func (s *surveyed) testRead(t *testing.T) {
 	s.shows(t, "diff shop/slow --context east", "note: only what the hub stores of west is known")
 	s.shows(t, "diff shop/slow --all-contexts -o json", `"kind": "PendingWrites"`, `"writes": []`)
 	s.endsWith(t, "diff shop/ghost --all-contexts", cli.ExitDiffFailed, "nothing is known of shop/ghost: no cluster that was read exports or imports it, and the hub has no record of it")
+
+	// A comparison of nothing is no success.
+	s.endsWith(t, "diff --context hub", cli.ExitDiffFailed, "nothing was compared: none of the contexts that were read leads to a member")
+	s.endsWith(t, "diff --all-contexts -n ghost", cli.ExitDiffFailed, "nothing was compared: no service of namespace ghost")
 
 	s.shows(t, "graph --all-contexts -o dot", `"member west" -> "service shop/web" [color=orange`, `"service shop/cart" -> "member east" [color=gray, style=dashed]`)
 	file := filepath.Join(t.TempDir(), "clusterset.svg")

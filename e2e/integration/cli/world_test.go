@@ -16,8 +16,14 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
@@ -25,6 +31,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/manifests"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // waitLimit bounds every wait.
@@ -49,6 +56,7 @@ var programFolder string
 var (
 	agent   = sync.OnceValues(func() (string, error) { return build(programFolder, "tombolo-agent") })
 	coredns = sync.OnceValues(func() (string, error) { return build(programFolder, "coredns") })
+	plugin  = sync.OnceValues(func() (string, error) { return build(programFolder, "kubectl-clusterset") })
 )
 
 // build builds a command into a folder as it is released, and returns its path.
@@ -115,6 +123,14 @@ func (w *world) must(t *testing.T, command string) string {
 		t.Fatalf("$ kubectl clusterset %s\n%sexit code %d", command, out, code)
 	}
 	return out
+}
+
+// initHub makes a cluster a hub. It restarts the hub's controllers, whose quotas know new kinds after up to half a minute otherwise: TestVerbs
+// and the commands of docs/install.md do without.
+func (w *world) initHub(t *testing.T, name string) {
+	t.Helper()
+	w.must(t, "init-hub --context "+name)
+	lab.Must(t, w.Cluster(name).RestartControllers(t.Context()))
 }
 
 // unchanged runs a command that must change nothing, and returns what it prints.
@@ -211,4 +227,28 @@ func (w *world) awaitCount(t *testing.T, cluster string, list client.ObjectList,
 func (w *world) edit(t *testing.T, cluster string, object client.Object, change func()) {
 	t.Helper()
 	framework.Update(t, w.client(t, cluster), client.ObjectKeyFromObject(object), object, change)
+}
+
+// credentials returns the URL in the Secret of the agent, and checks that the hub accepts its token there.
+func (w *world) credentials(t *testing.T) (server string, err error) {
+	secret := framework.Read(t, w.client(t, "east"), framework.Key{Namespace: manifests.AgentNamespace, Name: manifests.HubSecret}, &corev1.Secret{})
+	file, err := clientcmd.Load(secret.Data[clusterset.HubSecretKubeconfig])
+	if err != nil {
+		return "", err
+	}
+	server = file.Clusters["hub"].Server
+	api, err := kubernetes.NewForConfig(&rest.Config{
+		Host: server, BearerToken: string(secret.Data[clusterset.HubSecretToken]), TLSClientConfig: rest.TLSClientConfig{CAData: secret.Data[clusterset.HubSecretCA]},
+	})
+	if err != nil {
+		return "", err
+	}
+	who, err := api.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return server, err
+	}
+	if got := who.Status.UserInfo.Username; got != "system:serviceaccount:member-east:tombolo-agent" {
+		err = fmt.Errorf("the token is of %s", got)
+	}
+	return server, err
 }

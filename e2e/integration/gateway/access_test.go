@@ -30,22 +30,43 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
+// clientHost is the address from which clients connect. It is not that of the machine, which gateways and backends have.
+const clientHost = "127.0.0.2"
+
+// connect connects to an address from clientHost.
+func connect(address string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: 20 * time.Second, LocalAddr: &net.TCPAddr{IP: net.ParseIP(clientHost)}}
+	return dialer.Dial("tcp", address)
+}
+
 // clientPod creates a pod of a member with the address from which clients connect.
 func (e *env) clientPod(t *testing.T, id string, k world.Key, account string) *corev1.Pod {
 	t.Helper()
-	m := e.Members[id]
-	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: account}}
+	return e.pod(t, id, k, clientHost, corev1.PodSpec{ServiceAccountName: account, Containers: []corev1.Container{{Name: "client", Image: "client"}}})
+}
+
+// backendPod creates a pod of a member in the host network of this machine, which declares a port.
+func (e *env) backendPod(t *testing.T, id, namespace string, port int) {
+	t.Helper()
+	e.pod(t, id, world.Key{Namespace: namespace, Name: fmt.Sprintf("backend-%d", port)}, e.host, corev1.PodSpec{
+		ServiceAccountName: "backend", HostNetwork: true, Containers: []corev1.Container{{
+			Name: "backend", Image: "backend", Ports: []corev1.ContainerPort{{ContainerPort: int32(port)}},
+		}},
+	})
+}
+
+// pod creates a pod of a member that runs and has an address, and its account.
+func (e *env) pod(t *testing.T, id string, k world.Key, address string, spec corev1.PodSpec) *corev1.Pod {
+	t.Helper()
+	m, account := e.Members[id], world.Key{Namespace: k.Namespace, Name: spec.ServiceAccountName}
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}
 	if err := m.Create(t.Context(), sa); err != nil {
-		lab.Must(t, m.Get(t.Context(), world.Key{Namespace: k.Namespace, Name: account}, sa))
+		lab.Must(t, m.Get(t.Context(), account, sa))
 	}
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name},
-		Spec: corev1.PodSpec{
-			ServiceAccountName: account, AutomountServiceAccountToken: new(false), Containers: []corev1.Container{{Name: "client", Image: "client"}},
-		},
-	}
+	spec.AutomountServiceAccountToken = new(false)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name}, Spec: spec}
 	lab.Must(t, m.Create(t.Context(), pod))
-	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodRunning, e.host, []corev1.PodIP{{IP: e.host}}
+	pod.Status.Phase, pod.Status.PodIP, pod.Status.PodIPs = corev1.PodRunning, address, []corev1.PodIP{{IP: address}}
 	lab.Must(t, m.Status().Update(t.Context(), pod))
 	return pod
 }
@@ -141,7 +162,7 @@ func (e *env) changesTakeEffect(t *testing.T, k world.Key, policy *policyv1alpha
 func testAccess(t *testing.T, e *env, k world.Key, address string) {
 	a, b := e.Members["a"], e.Members["b"]
 	open := func() net.Conn {
-		conn, err := net.Dial("tcp", address)
+		conn, err := connect(address)
 		lab.Must(t, err)
 		if got, err := say(conn); got != "b: hello" || err != nil {
 			t.Fatalf("it answers %q, %v", got, err)

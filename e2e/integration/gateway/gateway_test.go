@@ -133,9 +133,10 @@ func (e *env) gateway(t *testing.T, id string) (stop func()) {
 	return stop
 }
 
-// backend answers each line with a name, and returns its port on this machine.
-func (e *env) backend(t *testing.T, name string) (port int) {
+// backend answers each line with a name, as a pod of a member in the host network, and returns its port on this machine.
+func (e *env) backend(t *testing.T, id, namespace, name string) (port int) {
 	t.Helper()
+	defer func() { e.backendPod(t, id, namespace, port) }()
 	return lab.ServeTCP(t, net.JoinHostPort(e.host, "0"), func(conn net.Conn) {
 		defer conn.Close()
 		lines := bufio.NewScanner(conn)
@@ -148,7 +149,7 @@ func (e *env) backend(t *testing.T, name string) (port int) {
 // export exports a Service with one backend.
 func (e *env) export(t *testing.T, id string, k world.Key) {
 	t.Helper()
-	service := world.Service(k, corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt(e.backend(t, id))})
+	service := world.Service(k, corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt(e.backend(t, id, k.Namespace, id))})
 	e.Members[id].ExportService(t, service, world.Slice(service, "v4", e.host))
 }
 
@@ -165,7 +166,7 @@ func (e *env) listening(ctx context.Context, id string, k world.Key) (address st
 
 // ask sends a line, and returns the answer.
 func ask(address string) (string, error) {
-	conn, err := net.DialTimeout("tcp", address, 5*time.Second)
+	conn, err := connect(address)
 	if err != nil {
 		return "", err
 	}
@@ -267,7 +268,7 @@ func (e *env) reports(t *testing.T, want gatewayv1alpha1.ClusterReachability) {
 
 // Two clusters in different networks share a service through their gateways: the agents give them identity, addresses and ports.
 //
-// spec: G1, G2, G3, G4, G5, G8, G12, W1
+// spec: G1, G2, G3, G4, G5, G8, G12, W1, W5
 //
 //nolint:tparallel // each test begins where the one before it ends
 func TestGateways(t *testing.T) {
@@ -286,20 +287,25 @@ func TestGateways(t *testing.T) {
 	service := world.Read(t, a, world.Key{Namespace: manifests.AgentNamespace, Name: clusterset.GatewayService}, &corev1.Service{})
 	lab.Must(t, a.Create(t.Context(), world.Slice(service, "v4", e.host)))
 	address := e.answers(t, "a", "b", k)
-	conn, err := net.Dial("tcp", address)
+	conn, err := connect(address)
 	lab.Must(t, err)
-	defer conn.Close()
+	defer func() { conn.Close() }()
 	continues(t, conn)
 	private := world.Key{Namespace: k.Namespace, Name: "private"}
 	t.Run("a client is denied", func(t *testing.T) { testDenied(t, e, private) })
 	t.Run("what is not exported is refused", func(t *testing.T) {
 		export := world.Export(k)
 		lab.Must(t, b.Delete(t.Context(), export))
+		continues(t, conn) // for some seconds
 		denied(t, address)
-		continues(t, conn)
+		isClosed(t, conn)
 		a.Gone(t, k) // or its old listening port answers for a while
 		lab.Must(t, b.Create(t.Context(), world.Export(k)))
 		address = e.answers(t, "a", "b", k)
+		conn.Close()
+		var err error
+		conn, err = connect(address)
+		lab.Must(t, err)
 	})
 	t.Run("a wrong object is left out", func(t *testing.T) {
 		wrong := &gatewayv1alpha1.RemoteGateway{
@@ -318,6 +324,7 @@ func TestGateways(t *testing.T) {
 		e.answers(t, "a", "b", other)
 		e.isReady(t)
 	})
+	t.Run("what is no pod is left out", func(t *testing.T) { testLeftOut(t, e, k.Namespace) })
 	t.Run("the hub is down", func(t *testing.T) {
 		lab.Must(t, e.Hub.APIServer.Stop(t.Context()))
 		e.answers(t, "a", "b", k)
@@ -328,7 +335,7 @@ func TestGateways(t *testing.T) {
 	t.Run("a gateway reports what it reaches", func(t *testing.T) {
 		e.reports(t, gatewayv1alpha1.ClusterReachability{Cluster: "b", Reachable: true})
 		e.scrape(t, "a", `tombolo_gateway_cluster_reachable{cluster="b"} 1`, "tombolo_gateway_certificate_expiry_timestamp_seconds ",
-			`tombolo_gateway_streams_refused_total{cluster="b",direction="import",reason="NotExported"}`,
+			`tombolo_gateway_streams_refused_total{cluster="b",direction="import",reason="Denied"}`,
 			`tombolo_gateway_streams{cluster="b",direction="import"}`, `tombolo_gateway_bytes_total{cluster="b",direction="import",flow="sent"}`)
 		e.traced(t, k, "a", survey.OK, "through gateways: 1 of 1 reach those of b at "+e.host)
 	})
@@ -343,7 +350,7 @@ func TestGateways(t *testing.T) {
 	t.Run("access", func(t *testing.T) { testAccess(t, e, k, e.answers(t, "a", "b", k)) })
 	t.Run("a client is denied again", func(t *testing.T) { testDeniedAgain(t, e, private) })
 	t.Run("a gateway that stops ends no stream", func(t *testing.T) {
-		conn, err := net.Dial("tcp", e.answers(t, "a", "b", k))
+		conn, err := connect(e.answers(t, "a", "b", k))
 		lab.Must(t, err)
 		shared := world.Key{Namespace: k.Namespace, Name: "shared"}
 		e.export(t, "a", shared)

@@ -104,7 +104,7 @@ func testHeadless(t *testing.T, e *env, namespace string) {
 	var all []*discoveryv1.EndpointSlice
 	for i, hostname := range []string{"db-0", "db-1", ""} { // each on another port of this machine
 		slice := world.Slice(service, "v4-"+strconv.Itoa(i), e.host)
-		slice.Ports[0].Port = new(int32(e.backend(t, "pod "+hostname)))
+		slice.Ports[0].Port = new(int32(e.backend(t, "b", namespace, "pod "+hostname)))
 		if hostname != "" {
 			slice.Endpoints[0].Hostname = &hostname
 		}
@@ -168,6 +168,7 @@ func testRolling(t *testing.T, e *env, namespace string) {
 	for i := range slice.Endpoints {
 		slice.Endpoints[i].Hostname = new(fmt.Sprint("ring-", i))
 	}
+	e.backendPod(t, "b", namespace, 2379)
 	b.ExportService(t, service, slice)
 	has := func(want int) {
 		t.Helper()

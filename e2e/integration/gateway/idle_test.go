@@ -45,7 +45,7 @@ func holdStreams(t *testing.T, address string) {
 	}()
 	began := time.Now()
 	each(t, clients, func(c *net.Conn) (err error) {
-		*c, err = net.DialTimeout("tcp", address, 20*time.Second)
+		*c, err = connect(address)
 		return errors.Join(err, answers(*c))
 	})
 	opened, began := time.Since(began), time.Now()

@@ -54,7 +54,7 @@ func exposing(change func(*hubv1alpha1.PublishedGatewaySpec)) try {
 			ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: hubv1alpha1.GatewayName},
 			Spec: hubv1alpha1.PublishedGatewaySpec{
 				Addresses: []hubv1alpha1.GatewayAddress{{Host: "198.51.100.1", Port: 443}},
-				Bundle:    gatewayidentity.EncodeBundle([]gatewayidentity.Authority{authority}), Versions: []int32{wire.Version},
+				Bundle:    gatewayidentity.EncodeBundle([]gatewayidentity.Authority{authority}), Versions: wire.Versions(),
 			},
 		}
 		change(&record.Spec)

@@ -41,17 +41,19 @@ func TestScrape(t *testing.T) {
 	program, coredns := build(t, "tombolo-agent"), build(t, "coredns") // a build beside the agents would hold them up
 	a, b, reader := w.Members["a"], w.Members["b"], "prometheus"
 	installMetricsAuth(t, b, reader)
-	agentMetrics := startAgent(t, program, w.Hub, a.Cluster)
+	dnsMetrics, server := startDNS(t, coredns, a.Cluster)
+	agentMetrics := startAgent(t, program, w.Hub, a.Cluster, "--cluster-dns="+server)
 	secured := startAgent(t, program, w.Hub, b.Cluster, "--metrics-auth")
 	for _, m := range w.Members {
 		m.ExportWeb(t, world.Key{Namespace: metav1.NamespaceDefault, Name: "web"})
 	}
-	dnsMetrics := startDNS(t, coredns, a.Cluster, "web.default.svc.clusterset.local.")
+	world.Eventually(t, func(context.Context) error { return ask(server, dns.TypeA, "web.default.svc.clusterset.local.") })
 
 	world.KeepScrape(t, "agent.prom", awaitScrape(t, agentMetrics,
 		"tombolo_hub_connected 1", "tombolo_exports 1", "tombolo_exports_not_ready 0", "tombolo_exports_conflicting 0",
-		"tombolo_imports 1", "tombolo_imports_not_ready 0", "tombolo_obstructed_imports 0", "tombolo_refused_records 0",
+		"tombolo_imports 1", "tombolo_dns_zone_resolves 1", "tombolo_imports_not_ready 0", "tombolo_obstructed_imports 0", "tombolo_refused_records 0",
 		`tombolo_member_live{member="b"} 1`, `tombolo_unconfirmed_services{member="b"} 0`, "tombolo_hub_token_expiry_timestamp_seconds 0",
+		`tombolo_kind_missing{kind="serviceexports.multicluster.x-k8s.io"} 0`, "tombolo_identity_refused 0", "tombolo_identity_contests_total 0",
 		`tombolo_propagation_seconds_count{source="local"}`, `tombolo_propagation_seconds_count{source="remote"}`,
 	))
 	zones := `zones="clusterset.local."`
@@ -88,18 +90,20 @@ func startAgent(t *testing.T, program string, hub, cluster *lab.Cluster, args ..
 	return address
 }
 
-// startDNS runs CoreDNS with the Corefile of its pods, but for the ports, and returns where its metrics are once it has an address
-// for a name.
-func startDNS(t *testing.T, program string, cluster *lab.Cluster, name string) (metrics string) {
+// startDNS runs CoreDNS with the Corefile of its pods, but for the ports, and returns where its metrics are, and its address, once it serves
+// the zone.
+func startDNS(t *testing.T, program string, cluster *lab.Cluster) (metrics, address string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "manifests", "dns", "plugin", "Corefile"))
 	lab.Must(t, err)
 	metrics = lab.FreeAddress(t)
-	_, err = membership.StartDNS(t.Context(), cluster, program,
+	address, err = membership.StartDNS(t.Context(), cluster, program,
 		func(port int) string { return membership.Corefile(string(text), port, cluster.Kubeconfig(), metrics) },
-		func(_ context.Context, address string) error { return ask(address, name) })
+		func(_ context.Context, address string) error {
+			return ask(address, dns.TypeTXT, "dns-version.clusterset.local.")
+		})
 	lab.Must(t, err)
-	return metrics
+	return metrics, address
 }
 
 // build builds a command of this repository and returns its path.
@@ -133,10 +137,10 @@ func scrape(ctx context.Context, address string) ([]byte, error) {
 	return lab.Get(ctx, http.DefaultClient, "http://"+address+"/metrics")
 }
 
-// ask returns an error unless the name has an address.
-func ask(server, name string) error {
+// ask returns an error unless the name has a record of this type.
+func ask(server string, kind uint16, name string) error {
 	m := new(dns.Msg)
-	m.SetQuestion(name, dns.TypeA)
+	m.SetQuestion(name, kind)
 	reply, _, err := new(dns.Client).Exchange(m, server)
 	if err != nil {
 		return err

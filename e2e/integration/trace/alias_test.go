@@ -30,7 +30,7 @@ func TestTraceAlias(t *testing.T) {
 	web, all := clusterset.ServiceKey{Namespace: ns, Name: "web"}, clusterset.ServiceKey{Namespace: ns, Name: "all"}
 	_, slice := w.a.ExportWeb(t, web, "10.1.0.1")
 	alias := world.Service(all, world.Port("main", 80))
-	alias.Annotations = map[string]string{clusterset.AnnotationImport: "web"}
+	alias.Annotations, alias.Spec.IPFamilyPolicy = map[string]string{clusterset.AnnotationImport: "web"}, new(corev1.IPFamilyPolicySingleStack)
 	lab.Must(t, w.b.Create(t.Context(), alias))
 	annotate := func(value string) {
 		t.Helper()
@@ -54,11 +54,15 @@ func TestTraceAlias(t *testing.T) {
 	world.Update(t, w.a, client.ObjectKeyFromObject(slice), slice, func() {
 		slice.Endpoints[0].Conditions = discoveryv1.EndpointConditions{Ready: new(true)}
 	})
+	local := new(corev1.ServiceInternalTrafficPolicyLocal)
+	world.Update(t, w.b, all, alias, func() { alias.Spec.InternalTrafficPolicy = local })
+	w.shows(t, "a traffic policy drops all traffic", all, brokenAt(survey.HopAlias, "b", "internalTrafficPolicy is Local"))
+	world.Update(t, w.b, all, alias, func() { alias.Spec.InternalTrafficPolicy = nil })
 	world.Update(t, w.b, all, alias, func() { alias.Spec.Ports[0].Protocol = corev1.ProtocolUDP })
 	w.shows(t, "no port", all, brokenAt(survey.HopAlias, "b", "the import has no port like main/UDP"))
 
 	own := world.Service(web, world.Port("main", 80)) // of the name that a exports
-	own.Annotations = map[string]string{clusterset.AnnotationImport: "web"}
+	own.Annotations, own.Spec.IPFamilyPolicy = map[string]string{clusterset.AnnotationImport: "web"}, new(corev1.IPFamilyPolicySingleStack)
 	lab.Must(t, w.b.Create(t.Context(), own))
 	w.shows(t, "the name of the import", web, func(traced survey.TraceResult) bool {
 		return traced.Broken() == nil && slices.ContainsFunc(traced.Steps, is(survey.HopAlias, "b", survey.OK, "the Service has the endpoints of ServiceImport web"))

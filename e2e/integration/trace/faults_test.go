@@ -112,6 +112,9 @@ var faults = []fault{
 		lab.Must(t, s.b.Patch(t.Context(), object, client.RawPatch(types.JSONPatchType, []byte(`[{"op": "remove", "path": "/metadata/labels"}]`))))
 	}},
 	{"a grant names other clusters only", oneService, "", verdict{"b", survey.HopImport}, func(t *testing.T, s *scene) {
+		lab.Must(t, s.a.Create(t.Context(), world.Grant(s.broken, policyv1alpha1.Peer{Clusters: []policyv1alpha1.ClusterID{"a"}})))
+	}},
+	{"a grant names only a cluster that is no member", oneService, "", verdict{"a", survey.HopExport}, func(t *testing.T, s *scene) {
 		lab.Must(t, s.a.Create(t.Context(), world.Grant(s.broken, policyv1alpha1.Peer{Clusters: []policyv1alpha1.ClusterID{"c"}})))
 	}},
 	{"connections stay in their cluster, and the importer has no endpoint", oneService, clusterIP, verdict{"b", survey.HopProxy}, func(t *testing.T, s *scene) {

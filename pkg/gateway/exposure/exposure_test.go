@@ -5,6 +5,7 @@ package exposure
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -112,7 +113,7 @@ func TestParseAddress(t *testing.T) {
 
 // What is usable is written, what is revoked is not, and what the hub lacks stays as it is.
 //
-// spec: G4, G5
+// spec: G4, G5, W5
 func TestRemote(t *testing.T) {
 	t.Parallel()
 	published := func(host string) *hubv1alpha1.PublishedGateway {
@@ -127,6 +128,7 @@ func TestRemote(t *testing.T) {
 				Cluster: id, Addresses: []gatewayv1alpha1.Address{{Host: host, Port: 443}}, Bundle: "bundle", Versions: []int32{1},
 			},
 		}
+		result.Spec.OwnRanges = &gatewayv1alpha1.OwnRanges{Pods: []string{"10.1.0.0/16"}, Services: []string{"10.96.0.0/16", "fd00::/112"}}
 		if id != "missing" {
 			result.Spec.RefusedRanges = []string{"10.1.0.0/16"}
 		}
@@ -135,13 +137,21 @@ func TestRemote(t *testing.T) {
 	usable := map[clusterset.ClusterID]*hubv1alpha1.PublishedGateway{"new": published("198.51.100.1"), "changed": published("198.51.100.2")}
 	existing := []*gatewayv1alpha1.RemoteGateway{remote("missing", "198.51.100.3"), remote("changed", "198.51.100.4"), remote("revoked", "198.51.100.5")}
 	properties := map[clusterset.ClusterID]map[string]string{"new": {}, "changed": {"region": "eu"}}
-	got := Remote("agents", usable, []string{"10.1.0.0/16"}, properties, existing, func(id clusterset.ClusterID) bool { return id == "revoked" })
+	for _, older := range existing {
+		older.Spec.OwnRanges = nil
+	}
+	own := clusterset.OwnRanges{
+		Pods: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, Services: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd00::/112")},
+	}
+	got := Remote("agents", usable, []string{"10.1.0.0/16"}, own, properties, existing, func(id clusterset.ClusterID) bool { return id == "revoked" })
 	want := []*gatewayv1alpha1.RemoteGateway{remote("changed", "198.51.100.2"), remote("missing", "198.51.100.3"), remote("new", "198.51.100.1")}
 	want[0].Spec.Properties = map[string]gatewayv1alpha1.PropertyValue{"region": "eu"}
 	want[2].Spec.Properties = map[string]gatewayv1alpha1.PropertyValue{}
 	check.Equal(t, "RemoteGateways", want, got)
 	properties = map[clusterset.ClusterID]map[string]string{"missing": {"region": "us"}}
-	got = Remote("agents", nil, nil, properties, got, func(clusterset.ClusterID) bool { return false })
+	got = Remote("agents", nil, nil, clusterset.OwnRanges{}, properties, got, func(clusterset.ClusterID) bool { return false })
 	want[1].Spec.Properties = map[string]gatewayv1alpha1.PropertyValue{"region": "us"}
 	check.Equal(t, "only properties are known", want, got)
+	got = Remote("agents", usable, []string{"10.1.0.0/16"}, clusterset.OwnRanges{}, nil, got, func(clusterset.ClusterID) bool { return false })
+	check.Equal(t, "the Member is not known, and a record changes", want[0].Spec.OwnRanges, got[0].Spec.OwnRanges)
 }

@@ -4,76 +4,72 @@
 package forward
 
 import (
-	"container/list"
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
-	"sync"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/time/rate"
 
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/handshakes"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
-// maxHandshakes is the number of connections whose peer is not known yet.
-const maxHandshakes = 256
+// maxGreetings and maxGreetingsEach bound the connections whose peer is verified and has not sent HELLO, in total and of one cluster.
+const maxGreetings, maxGreetingsEach = 4096, 2048
 
-// Accept serves the gateways that connect to a listener until it is closed. If too many handshakes are not complete, it closes the
-// oldest one, so that peers that do not complete them keep no other gateway out.
-func (e *Exporter) Accept(ctx context.Context, listener *net.TCPListener, config *tls.Config) {
-	var pending handshakes
-	pause := rate.NewLimiter(10, 1)
-	for {
-		tcp, err := listener.AcceptTCP()
-		if errors.Is(err, net.ErrClosed) {
+// Accept serves the gateways that connect to a listener until it is closed. Peers that are no gateways of members, or send nothing, keep no
+// other gateway out.
+func (e *Exporter) Accept(ctx context.Context, listener *net.TCPListener, config *tls.Config) error {
+	log := logr.FromContextOrDiscard(ctx).V(1)
+	failed := func(tcp *net.TCPConn, err error) {
+		e.Metrics.handshakesFailed.Inc()
+		if !log.Enabled() { // there may be many
 			return
 		}
-		if err != nil { // too many open files, for example
-			_ = pause.Wait(ctx)
-			continue
-		}
-		done := pending.add(tcp)
-		go func() {
-			conn, err := e.handshake(ctx, tcp, config)
-			done()
-			if err != nil {
-				e.Metrics.handshakesFailed.Inc()
-				logr.FromContextOrDiscard(ctx).V(1).Info("a peer has not completed the handshake", "peer", tcp.RemoteAddr().String(), "error", err.Error())
-				return
-			}
-			if err := e.Serve(ctx, conn); err != nil {
-				logr.FromContextOrDiscard(ctx).V(1).Info("a connection has ended", "cluster", conn.Cluster, "reason", err.Error())
-			}
-		}()
+		log.Info("a peer has not completed the handshake", "peer", tcp.RemoteAddr().String(), "error", err.Error())
 	}
+	greetings := &Limits{Total: maxGreetings, Each: maxGreetingsEach}
+	acceptor := &handshakes.Acceptor{Closed: failed, Begin: func(tcp *net.TCPConn, handshake *handshakes.Handshake) {
+		defer handshake.End()
+		conn, err := e.handshake(ctx, tcp, config, handshake, greetings)
+		if err != nil {
+			failed(tcp, err)
+			return
+		}
+		if err := e.Serve(ctx, conn); err != nil {
+			log.Info("a connection has ended", "cluster", conn.Cluster, "reason", err.Error())
+		}
+	}}
+	return acceptor.Accept(ctx, listener)
 }
 
-func (e *Exporter) handshake(ctx context.Context, tcp *net.TCPConn, config *tls.Config) (*tunnel.Conn, error) {
+func (e *Exporter) handshake(
+	ctx context.Context, tcp *net.TCPConn, config *tls.Config, handshake *handshakes.Handshake, greetings *Limits,
+) (*tunnel.Conn, error) {
 	if err := tunnel.Prepare(tcp); err != nil {
 		return nil, err
 	}
-	return tunnel.Server(ctx, tcp, config, e.Buffers)
-}
-
-// handshakes are the connections whose peer is not known yet, from the oldest to the newest.
-type handshakes struct {
-	mu    sync.Mutex
-	conns list.List
-}
-
-// add adds a connection until the result is called.
-func (h *handshakes) add(tcp *net.TCPConn) func() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.conns.Len() >= maxHandshakes {
-		h.conns.Remove(h.conns.Front()).(*net.TCPConn).Close()
+	var release func()
+	conn, err := tunnel.ServerWith(ctx, tcp, config, e.Buffers, tunnel.Steps{
+		Wait: handshake.Wait, Continue: handshake.Continue,
+		Verified: func(cluster clusterset.ClusterID) error {
+			handshake.End()
+			var err error
+			release, err = greetings.acquire(string(cluster))
+			return err
+		},
+	})
+	if release != nil {
+		release()
 	}
-	element := h.conns.PushBack(tcp)
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.conns.Remove(element)
+	return conn, err
+}
+
+// report calls Refused, if it is set.
+func (e *Exporter) report(cluster clusterset.ClusterID, request wire.Open, refusal *wire.Refusal) {
+	if e.Refused != nil {
+		e.Refused(cluster, request, refusal)
 	}
 }

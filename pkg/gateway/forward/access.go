@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/stream"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
@@ -91,11 +92,18 @@ func (a *access) finish(peer net.Addr, result Result) {
 	a.log(a.Access)
 }
 
-// resultOf returns the result of a stream that an error has ended.
+// resultOf returns the result of a stream that an error has ended; nil means that nothing has.
 func resultOf(err error) Result {
 	var violation *wire.ProtocolError
-	var reset resetError
+	var reset stream.ResetError
+	var denied denied
 	switch refusal := refusalOf(err); {
+	case err == nil:
+		return ResultDone
+	case errors.Is(err, stream.ErrLocal):
+		return ResultLocalReset
+	case errors.As(err, &denied):
+		return Result(denied.refusal.Code.String())
 	case refusal != nil:
 		return Result(refusal.Code.String())
 	case errors.As(err, &reset):

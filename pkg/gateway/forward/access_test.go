@@ -5,7 +5,6 @@ package forward
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/stream"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
@@ -105,7 +105,7 @@ func TestAccessRefused(t *testing.T) {
 	if got := imported(); got.Result != "NoEndpoint" || got.Received != 0 || got.Peer == "" {
 		t.Errorf("at the gateway of the client: %+v", got)
 	}
-	for range maxAttempts {
+	for range stream.MaxAttempts {
 		if got := exported(); got.Result != "NoEndpoint" || got.Received != 0 || got.Sent != 0 || got.Peer != "" {
 			t.Errorf("at the other gateway: %+v", got)
 		}
@@ -132,16 +132,9 @@ func TestAccessOff(t *testing.T) { //nolint:paralleltest // allocations are coun
 func TestResultOf(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[Result]error{
-		"Denied": &wire.Refusal{Code: wire.CodeDenied, Text: "text of another cluster"}, "Code999": &wire.Refusal{Code: 999}, ResultRemoteReset: resetError{wire.CodeSocketReset},
-		ResultProtocolError: wire.Violation("OPENED twice"), ResultConnectionLost: io.EOF, "Timeout": context.Cause(expired(t)),
+		"Denied": &wire.Refusal{Code: wire.CodeDenied, Text: "text of another cluster"}, "Code999": &wire.Refusal{Code: 999}, ResultRemoteReset: stream.ResetError{Code: wire.CodeSocketReset},
+		ResultProtocolError: wire.Violation("OPENED twice"), ResultConnectionLost: io.EOF, "Timeout": errOpenTimeout,
 	} {
 		check.Equal(t, fmt.Sprintf("%v", err), want, resultOf(err))
 	}
-}
-
-func expired(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errOpenTimeout)
-	return ctx
 }

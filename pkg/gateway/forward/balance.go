@@ -18,6 +18,8 @@ import (
 // Endpoints are the available endpoints of a service.
 type Endpoints struct {
 	Addresses []netip.AddrPort
+	// Permit returns why no connection to an address is allowed; nil if one is. It is nil if all are.
+	Permit func(netip.AddrPort) error
 	// Affinity is set if the service has session affinity: a client gets the same endpoint at every gateway of the cluster.
 	Affinity bool
 }

@@ -121,7 +121,9 @@ func exporterWith(t testing.TB, change func(*Exporter), trust identity.Trust, to
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		e.Accept(context.Background(), listener, trust.Server())
+		if err := e.Accept(context.Background(), listener, trust.Server()); err != nil {
+			t.Error(err)
+		}
 	}()
 	t.Cleanup(func() {
 		listener.Close()
@@ -153,7 +155,7 @@ func importerWith(t testing.TB, change func(*Importer), trust identity.Trust, ga
 	change(i)
 	t.Cleanup(i.Pool.Close)
 	listener := serve(t, func(client *net.TCPConn) {
-		_ = i.Serve(context.Background(), client, "west", web)
+		i.Serve(context.Background(), client, "west", web, func(error) {})
 	})
 	return i, listener.Addr().String()
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -16,20 +17,30 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
-	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/budget"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
 // peer connects to a gateway as a gateway of another member does, and sends only HELLO.
-func peer(t *testing.T, trust identity.Trust, address string) *tunnel.Conn {
+func peer(t *testing.T, trust identity.Trust, address string) remotePeer {
 	t.Helper()
-	conn, err := tunnel.Client(t.Context(), dial(t, address), trust.Client("west"), tunnel.NewBuffers(1))
+	tcp := dial(t, address)
+	conn, err := tunnel.Client(t.Context(), tcp, trust.Client("west"), tunnel.NewBuffers(1))
 	check.Must(t, err)
 	t.Cleanup(conn.Release)
-	check.Must(t, conn.SetReadDeadline(time.Now().Add(deadline)))
-	return conn
+	check.Must(t, tcp.SetReadDeadline(time.Now().Add(deadline)))
+	return remotePeer{conn}
+}
+
+// remotePeer is a gateway of another member as tests write it: without a loop, so that it waits.
+type remotePeer struct{ *tunnel.Conn }
+
+// Next waits for the next frame.
+func (p remotePeer) Next() (tunnel.Frame, error) {
+	frame, _, err := p.Conn.Next()
+	return frame, err
 }
 
 func frame(kind wire.Type, stream uint32, payload ...byte) []byte {
@@ -43,8 +54,8 @@ func joined(frames ...[]byte) (all []byte) {
 	return all
 }
 
-// answers returns what a gateway sends until it closes the connection, as names of frames with the code of a refusal.
-func answers(t *testing.T, conn *tunnel.Conn) (result string) {
+// answers returns what a gateway sends until it closes the connection or refuses a stream, as names of frames with the code of a refusal.
+func answers(t *testing.T, conn remotePeer) (result string) {
 	t.Helper()
 	for {
 		frame, err := conn.Next()
@@ -57,6 +68,9 @@ func answers(t *testing.T, conn *tunnel.Conn) (result string) {
 		result += frame.Type.String() + " "
 		if refusal, err := wire.DecodeRefusal(frame.Payload); err == nil && frame.Type == wire.TypeRefused {
 			result += refusal.Code.String()
+			if !slices.Contains([]wire.Code{wire.CodeReconnect, wire.CodeShutdown, wire.CodeMalformedOpen}, refusal.Code) {
+				return result // the connection is kept
+			}
 		}
 	}
 }
@@ -141,8 +155,18 @@ func TestHostileDialer(t *testing.T) {
 		e.Connections.mu.Unlock()
 	})
 	t.Run("handshakes that are not complete", func(t *testing.T) {
-		for range maxHandshakes + 20 {
+		hello := wire.Append(nil, wire.TypeHello, 0, wire.Hello{Oldest: wire.Version, Newest: wire.Version, Role: wire.RoleDialerOpens}.Encode())
+		verified := tls.Client(dial(t, gateway), both["east"].Client("west"))
+		check.Must(t, verified.Handshake())
+		_, err := io.ReadFull(verified, make([]byte, len(hello))) // the certificate is accepted
+		check.Must(t, err)
+		for range 300 {
 			dial(t, gateway)
+		}
+		_, err = verified.Write(joined(hello, frame(wire.TypePing, 0, make([]byte, wire.PingLength)...)))
+		check.Must(t, err)
+		if _, err = verified.Read(make([]byte, 1)); err != nil {
+			t.Errorf("a peer that is verified is closed because of others: %v", err)
 		}
 		peer(t, both["east"], gateway)
 		say(t, well)
@@ -173,9 +197,9 @@ func TestHostileExporter(t *testing.T) {
 					return
 				}
 				defer conn.Release()
-				if _, err := conn.Next(); err == nil && conn.SendFrames(frames) == nil {
+				if _, _, err := conn.Next(); err == nil && conn.SendFrames(frames) == nil {
 					for err == nil {
-						_, err = conn.Next()
+						_, _, err = conn.Next()
 					}
 				}
 			})
@@ -239,21 +263,49 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// The connections of some clusters are closed, and no others. spec: G5
-func TestCloseWhere(t *testing.T) {
+// Streams that take memory beyond the budget of one client or cluster, or of all, are refused. Both directions share it.
+//
+// spec: G12
+func TestMemoryOfStreams(t *testing.T) {
 	t.Parallel()
-	for name, closeAll := range map[string]func(*Importer, *Exporter, func(clusterset.ClusterID) bool){
-		"of the importing gateway": func(i *Importer, _ *Exporter, of func(clusterset.ClusterID) bool) { i.Pool.CloseWhere(of) },
-		"of the exporting gateway": func(_ *Importer, e *Exporter, of func(clusterset.ClusterID) bool) { e.CloseWhere(of) },
+	streams := budget.New(4 * budget.Stream)
+	in, out := &Limits{Total: 10, Each: 10, Memory: streams}, &Limits{Total: 10, Each: 10, Memory: streams}
+	var release []func()
+	for i, step := range []struct {
+		limits *Limits
+		of     string
+		want   error
+	}{{in, "a", nil}, {in, "a", nil}, {in, "a", errMemory}, {out, "b", nil}, {in, "c", nil}, {out, "d", errMemory}} {
+		free, err := step.limits.acquire(step.of)
+		if !errors.Is(err, step.want) {
+			t.Errorf("stream %d: %v, want %v", i, err, step.want)
+		}
+		if free != nil {
+			release = append(release, free)
+		}
+	}
+	for _, free := range release {
+		free()
+	}
+	used, _ := streams.Used()
+	check.Equal(t, "bytes at the end", int64(0), used)
+}
+
+// TestClose: a gateway that ends closes the connections that are still open, on either side.
+//
+// spec: G5
+func TestClose(t *testing.T) {
+	t.Parallel()
+	for name, closeAll := range map[string]func(*Importer, *Exporter){
+		"the importing gateway": func(i *Importer, _ *Exporter) { i.Pool.Close() },
+		"the exporting gateway": func(_ *Importer, e *Exporter) { e.closeAll() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			i, e, address := pair(t, echo)
 			client := dial(t, address)
 			say(t, client)
-			closeAll(i, e, func(id clusterset.ClusterID) bool { return id == "north" })
-			say(t, client)
-			closeAll(i, e, func(id clusterset.ClusterID) bool { return id == "west" || id == "east" })
+			closeAll(i, e)
 			_, err := readAll(t, client)
 			checkReset(t, "the client", err)
 		})

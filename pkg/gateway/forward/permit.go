@@ -24,22 +24,10 @@ type admission struct {
 	cluster clusterset.ClusterID
 	request wire.Open
 	end     func(*wire.Refusal)
-
-	mu   sync.Mutex
-	over bool // the connection may carry another stream
 }
 
-// deny ends the stream, unless it is over.
-func (a *admission) deny(refusal *wire.Refusal) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.over {
-		a.end(refusal)
-	}
-}
-
-// admit counts a stream until the result is called, or returns why it is not allowed. end is called if it no longer is, but not after
-// the result was called. The result may be called again.
+// admit counts a stream until the result is called, or returns why it is not allowed. end is called if it no longer is, perhaps after the
+// end of the stream. It must not block. The result may be called again.
 func (p *Permissions) admit(cluster clusterset.ClusterID, request wire.Open, end func(*wire.Refusal)) (func(), *wire.Refusal) {
 	if p == nil {
 		return func() {}, nil
@@ -55,9 +43,6 @@ func (p *Permissions) admit(cluster clusterset.ClusterID, request wire.Open, end
 		p.mu.Lock()
 		delete(p.streams, stream)
 		p.mu.Unlock()
-		stream.mu.Lock() // Recheck may have the stream already
-		defer stream.mu.Unlock()
-		stream.over = true
 	}
 	if refusal := p.Denied(cluster, request); refusal != nil {
 		release()
@@ -76,19 +61,7 @@ func (p *Permissions) Recheck() {
 	p.mu.Unlock()
 	for _, stream := range streams {
 		if refusal := p.Denied(stream.cluster, stream.request); refusal != nil {
-			go stream.deny(refusal) // it may wait for a peer that does not read
+			stream.end(refusal)
 		}
 	}
-}
-
-// begin makes the first attempt if the client is allowed to use the service. It resets the client if it is not, now or until the result
-// is called.
-func (o *outgoing) begin() func() {
-	unregister, refusal := o.importer.Permissions.admit(o.cluster, o.request, func(r *wire.Refusal) { o.fail(r) })
-	if refusal != nil {
-		o.fail(refusal)
-		return func() {}
-	}
-	go o.attempt(nil)
-	return unregister
 }

@@ -4,31 +4,29 @@
 package forward
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"maps"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/pool"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
 )
 
+// warm is the number of idle connections to a cluster in use, and keepFor is how long others stay idle: the pool keeps as many as were used
+// at a time in the last minute.
 const (
-	dialTimeout = 5 * time.Second
-	// warm is the number of idle connections to a cluster in use, and keepFor is how long others stay idle: the pool keeps as many as
-	// were used at a time in the last minute.
 	warm    = 2
 	keepFor = time.Minute
-	// retryAfter is the time, at most doubled at random, until a connection for which no client waits is tried again.
-	retryAfter = time.Second
 )
 
-// Pool contains the connections to the gateways of other clusters.
+// Pool contains the connections to the gateways of other clusters. The package pool decides when it connects, and to which.
 type Pool struct {
 	// Addresses returns the addresses of a cluster's gateways, as host and port.
 	Addresses func(clusterset.ClusterID) []string
@@ -44,12 +42,13 @@ type Pool struct {
 	remotes map[clusterset.ClusterID]*remote
 }
 
+// remote returns the state of a cluster. The caller holds the lock.
 func (p *Pool) remote(cluster clusterset.ClusterID) *remote {
 	if p.remotes == nil {
 		p.remotes = map[clusterset.ClusterID]*remote{}
 	}
 	if p.remotes[cluster] == nil {
-		p.remotes[cluster] = &remote{cluster: cluster, links: map[*link]struct{}{}}
+		p.remotes[cluster] = newRemote(p, cluster)
 	}
 	return p.remotes[cluster]
 }
@@ -57,31 +56,20 @@ func (p *Pool) remote(cluster clusterset.ClusterID) *remote {
 // Want says which clusters are in use. The pool keeps warm connections to them, and closes the idle ones of others.
 func (p *Pool) Want(clusters []clusterset.ClusterID) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	for _, cluster := range clusters {
 		p.remote(cluster)
 	}
-	for cluster, r := range p.remotes {
-		if r.wanted = slices.Contains(clusters, cluster); r.wanted {
-			p.prewarm(r)
-			continue
-		}
-		for _, l := range r.idle {
-			l.conn.Close()
-		}
-	}
-}
-
-// CloseWhere closes all connections to some clusters, for example to suspended members.
-func (p *Pool) CloseWhere(match func(clusterset.ClusterID) bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for cluster, r := range p.remotes {
-		if match(cluster) {
-			for l := range r.links {
-				l.conn.Close()
+	remotes := maps.Clone(p.remotes)
+	p.mu.Unlock()
+	for cluster, r := range remotes {
+		p.update(r, func() {
+			if r.plan.Wanted = slices.Contains(clusters, cluster); r.plan.Wanted {
+				return
 			}
-		}
+			for _, l := range r.idle {
+				l.close()
+			}
+		})
 	}
 }
 
@@ -89,29 +77,38 @@ func (p *Pool) CloseWhere(match func(clusterset.ClusterID) bool) {
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
+	remotes := slices.Collect(maps.Values(p.remotes))
 	p.mu.Unlock()
-	p.CloseWhere(func(clusterset.ClusterID) bool { return true })
+	for _, r := range remotes {
+		p.update(r, func() {
+			for l := range r.links {
+				l.close()
+			}
+		})
+	}
 }
 
-// Reachable returns the clusters in use to which a connection was tried, with why the last attempt has failed; nil if there is a
-// connection, or it has not failed.
+// Reachable returns the clusters in use to which a connection was tried, with why the last attempts have failed; nil if a gateway has
+// answered on a connection that can carry a stream, or has answered and no attempt has failed since. A connection that is accepted and
+// closed at once counts as a failure.
 func (p *Pool) Reachable() map[clusterset.ClusterID]error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	result := map[clusterset.ClusterID]error{}
 	for cluster, r := range p.remotes {
-		switch {
-		case !r.wanted:
-		case len(r.links) > 0:
+		if !r.plan.Wanted {
+			continue
+		}
+		if slices.ContainsFunc(slices.Collect(maps.Keys(r.links)), func(l *link) bool { return l.proven.Load() && l.isUsable() }) {
 			result[cluster] = nil
-		case r.tried:
-			result[cluster] = r.err
+		} else if known, why := r.plan.Reachable(p.Addresses(cluster)); known {
+			result[cluster] = why
 		}
 	}
 	return result
 }
 
-// choice says which connections get returns.
+// choice says which connections request returns.
 type choice int
 
 const (
@@ -119,60 +116,50 @@ const (
 	newLink               // none that is idle now
 )
 
-// get returns a connection to a gateway of a cluster, or waits for one. It prefers addresses other than avoid.
-func (p *Pool) get(ctx context.Context, cluster clusterset.ClusterID, avoid string, which choice) (*link, error) {
+// request calls deliver once, without locks, with a connection to a gateway of a cluster, or why there is none: at once, before request
+// returns, if a connection is idle, otherwise when one is free. It prefers addresses other than avoid. The result cancels the request; it
+// returns false if deliver was called, or is being called.
+func (p *Pool) request(cluster clusterset.ClusterID, avoid string, which choice, deliver func(*link, error)) (cancel func() bool) {
 	p.mu.Lock()
 	r := p.remote(cluster)
-	if which == anyLink {
-		if l := r.take(avoid); l != nil {
-			p.count(r)
-			p.prewarm(r)
-			p.mu.Unlock()
-			return l, nil
-		}
-	}
-	wait := make(chan result, 1)
-	r.waiting = append(r.waiting, wait)
-	if r.dialing < len(r.waiting) {
-		p.dial(r, avoid)
-	}
 	p.mu.Unlock()
-	select {
-	case got := <-wait:
-		return got.link, got.err
-	case <-ctx.Done():
-		p.mu.Lock()
-		r.waiting = slices.DeleteFunc(r.waiting, func(w chan result) bool { return w == wait })
-		p.mu.Unlock()
-		if len(wait) > 0 {
-			if got := <-wait; got.link != nil {
-				p.put(got.link)
+	var id pool.Waiter
+	p.update(r, func() {
+		if which == anyLink {
+			if l := r.take(avoid); l != nil {
+				r.then = append(r.then, func() { deliver(l, nil) })
+				p.count(r)
+				return
 			}
 		}
-		return nil, context.Cause(ctx)
+		id = r.wait(avoid, deliver)
+	})
+	return func() (left bool) {
+		if id != 0 {
+			p.update(r, func() { left = r.leave(id) })
+		}
+		return left
 	}
 }
 
 // put takes a connection that can carry a stream.
 func (p *Pool) put(l *link) {
-	l.wait() // not under the pool's lock: a link locks itself before the pool
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	r := l.remote
-	if _, there := r.links[l]; !there {
-		if len(r.waiting) > r.dialing {
-			r.fail(errLost)
+	p.update(l.remote, func() {
+		if _, there := l.remote.links[l]; there {
+			p.give(l)
 		}
-		return
+	})
+}
+
+// give gives a connection to the next client that waits, or keeps it. The caller holds the lock.
+func (p *Pool) give(l *link) {
+	r := l.remote
+	if deliver := r.next(l.address); deliver != nil {
+		r.then = append(r.then, func() { deliver(l, nil) })
+	} else {
+		r.idle = append(r.idle, l)
 	}
-	if len(r.waiting) > 0 {
-		r.waiting[0] <- result{link: l}
-		r.waiting = r.waiting[1:]
-		return
-	}
-	r.idle = append(r.idle, l)
 	p.count(r)
-	p.prewarm(r)
 }
 
 // count sets the metrics of a cluster's connections. The caller holds the lock.
@@ -181,106 +168,38 @@ func (p *Pool) count(r *remote) {
 	p.Metrics.connections.WithLabelValues(string(r.cluster), "used").Set(float64(len(r.links) - len(r.idle)))
 }
 
-// remove says that a connection is closed.
-func (p *Pool) remove(l *link) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// remove says that a connection is closed, and why.
+func (p *Pool) remove(l *link, why error) {
 	r := l.remote
-	delete(r.links, l)
-	r.idle = slices.DeleteFunc(r.idle, func(other *link) bool { return other == l })
-	p.count(r)
-	p.prewarm(r)
+	p.update(r, func() {
+		delete(r.links, l)
+		r.idle = slices.DeleteFunc(r.idle, func(other *link) bool { return other == l })
+		p.count(r)
+		if !l.proven.Load() && !errors.Is(why, net.ErrClosed) { // this side has not closed it
+			r.plan.Lost(l.dial, fmt.Errorf("gateway %s of cluster %s: %w: %w", l.address, r.cluster, errLost, why), time.Now())
+		}
+	})
+}
+
+// answered says that the other gateway has answered a PING. Only the reader of the connection calls it, and carried.
+func (p *Pool) answered(l *link) {
+	if !l.proven.Swap(true) {
+		p.update(l.remote, func() { l.remote.plan.Answered(l.dial) })
+	}
+}
+
+// carried says that the other gateway has answered the OPEN of a stream.
+func (p *Pool) carried(l *link, number uint32) {
+	if number > 1 { // it has answered the one before
+		return
+	}
+	l.proven.Store(true)
+	p.update(l.remote, func() { l.remote.plan.Carried(l.dial) })
 }
 
 // isSpare reports whether a connection that has been idle for a time is not needed.
 func (p *Pool) isSpare(l *link, idle time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !l.remote.wanted || idle >= keepFor && len(l.remote.idle) > warm
-}
-
-// prewarm connects to a cluster in use if too few connections are idle. The caller holds the lock.
-func (p *Pool) prewarm(r *remote) {
-	if r.wanted && !p.closed && r.retry == nil && len(r.idle)+r.dialing-len(r.waiting) < warm {
-		p.dial(r, "")
-	}
-}
-
-// dial connects in the background. The caller holds the lock.
-func (p *Pool) dial(r *remote, avoid string) {
-	r.dialing++
-	addresses := p.Addresses(r.cluster)
-	if len(addresses) > 0 {
-		r.next = (r.next + 1) % len(addresses)
-		addresses = slices.Concat(addresses[r.next:], addresses[:r.next])
-	}
-	if i := slices.Index(addresses, avoid); i >= 0 {
-		addresses = append(slices.Delete(addresses, i, i+1), avoid)
-	}
-	go func() {
-		l, err := p.connect(r, addresses)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		r.dialing--
-		r.tried = true
-		if r.err = err; err == nil {
-			r.links[l] = struct{}{}
-			p.count(r)
-			if p.closed {
-				l.conn.Close()
-			}
-			go l.read()
-			go p.put(l)
-			return
-		}
-		if len(r.waiting) > r.dialing {
-			r.fail(err)
-		}
-		if r.retry == nil {
-			r.retry = time.AfterFunc(retryAfter+rand.N(retryAfter), func() {
-				p.mu.Lock()
-				defer p.mu.Unlock()
-				r.retry = nil
-				p.prewarm(r)
-			})
-		}
-	}()
-}
-
-// connect connects to the first address that accepts.
-func (p *Pool) connect(r *remote, addresses []string) (*link, error) {
-	if len(addresses) == 0 {
-		return nil, fmt.Errorf("cluster %s publishes no gateway address that this cluster may use", r.cluster)
-	}
-	var failed []error
-	for _, address := range addresses {
-		conn, err := p.handshake(r.cluster, address)
-		if err == nil {
-			return &link{pool: p, remote: r, conn: conn, address: address, expires: time.Now().Add(maxAge - rand.N(maxAge/10))}, nil
-		}
-		failed = append(failed, err)
-	}
-	return nil, errors.Join(failed...)
-}
-
-func (p *Pool) handshake(cluster clusterset.ClusterID, address string) (*tunnel.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*dialTimeout)
-	defer cancel()
-	var permit func(netip.Addr) error
-	if p.Permit != nil {
-		permit = func(ip netip.Addr) error { return p.Permit(cluster, ip) }
-	}
-	began := time.Now()
-	tcp, err := tunnel.DialTCP(ctx, address, dialTimeout, permit)
-	if err != nil {
-		return nil, fmt.Errorf("gateway %s of cluster %s: %w", address, cluster, err)
-	}
-	if _, err := netip.ParseAddrPort(address); err == nil { // no DNS name was resolved
-		observe(p.Metrics.rtt, cluster, time.Since(began))
-	}
-	conn, err := tunnel.Client(ctx, tcp, p.Config(cluster), p.Buffers)
-	if err != nil {
-		return nil, fmt.Errorf("gateway %s of cluster %s: %w", address, cluster, err)
-	}
-	return conn, nil
+	return !l.remote.plan.Wanted || idle >= keepFor && len(l.remote.idle) > warm
 }

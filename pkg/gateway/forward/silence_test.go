@@ -4,14 +4,11 @@
 package forward
 
 import (
-	"context"
 	"io"
 	"net"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 )
 
 // middlebox is a proxy in front of a gateway that can drop what idle connections carry, as a NAT or a firewall does that no longer
@@ -20,11 +17,11 @@ type middlebox struct {
 	to string
 
 	mu    sync.Mutex
-	flows []*flow
+	flows []*connection
 }
 
-// flow is a connection through the middlebox. dropped is closed when it is no longer known.
-type flow struct {
+// connection is a connection through the middlebox. dropped is closed when it is no longer known.
+type connection struct {
 	dropped chan struct{}
 }
 
@@ -51,7 +48,7 @@ func (m *middlebox) serve(conn *net.TCPConn) {
 		return
 	}
 	defer upstream.Close()
-	f := &flow{dropped: make(chan struct{})}
+	f := &connection{dropped: make(chan struct{})}
 	m.mu.Lock()
 	m.flows = append(m.flows, f)
 	m.mu.Unlock()
@@ -72,7 +69,7 @@ func (m *middlebox) serve(conn *net.TCPConn) {
 }
 
 // filter returns a writer to a side that writes nothing when the flow is dropped.
-func (f *flow) filter(to io.Writer) io.Writer {
+func (f *connection) filter(to io.Writer) io.Writer {
 	return writerFunc(func(b []byte) (int, error) {
 		select {
 		case <-f.dropped:
@@ -137,11 +134,16 @@ func (i *Importer) connect(t *testing.T, n int) {
 	t.Helper()
 	var links []*link
 	for range n {
-		l, err := i.Pool.get(context.Background(), "west", "", anyLink)
-		check.Must(t, err)
-		links = append(links, l)
+		got := make(chan *link, 1)
+		i.Pool.request("west", "", anyLink, func(l *link, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			got <- l
+		})
+		links = append(links, <-got)
 	}
 	for _, l := range links {
-		i.Pool.put(l)
+		l.loop.Do(func() { i.Pool.put(l) })
 	}
 }

@@ -27,12 +27,18 @@ type side struct {
 	identity.Trust
 	clock *clocktesting.FakePassiveClock
 	pool  *atomic.Pointer[x509.CertPool] // if not nil, of the other cluster
+	// trusted is false if the other cluster has no authorities.
+	trusted *atomic.Bool
 }
 
 func sideOf(trust identity.Trust) side {
-	s := side{trust, clocktesting.NewFakePassiveClock(time.Now()), &atomic.Pointer[x509.CertPool]{}}
+	s := side{trust, clocktesting.NewFakePassiveClock(time.Now()), &atomic.Pointer[x509.CertPool]{}, &atomic.Bool{}}
+	s.trusted.Store(true)
 	s.Clock = s.clock
 	s.Authorities = func(other clusterset.ClusterID) *x509.CertPool {
+		if !s.trusted.Load() {
+			return nil
+		}
 		if pool := s.pool.Load(); pool != nil {
 			return pool
 		}

@@ -56,6 +56,13 @@ func NewAuthority(id clusterset.ClusterID, now time.Time) (Authority, error) {
 	return Authority{certificate, key}, err
 }
 
+// isValid reports whether an authority can sign now (G5): what it signs at another time is accepted nowhere.
+func (a Authority) isValid(now time.Time) bool { return isValid(a.Certificate, now) }
+
+func isValid(certificate *x509.Certificate, now time.Time) bool {
+	return !now.Before(certificate.NotBefore) && now.Before(certificate.NotAfter)
+}
+
 // create returns a certificate for a key, signed with the key of parent.
 func create(template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))

@@ -84,5 +84,11 @@ func DecodeLeaf(certificate, key []byte) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// RenewAt returns when a leaf has to be replaced: a day after its issue.
-func RenewAt(leaf *x509.Certificate) time.Time { return leaf.NotBefore.Add(skew + renewal) }
+// RenewAt returns when a leaf has to be replaced: a day after its issue, or when it expires.
+func RenewAt(leaf *x509.Certificate) time.Time {
+	at := leaf.NotBefore.Add(skew + renewal)
+	if leaf.NotAfter.Before(at) {
+		return leaf.NotAfter
+	}
+	return at
+}

@@ -87,6 +87,9 @@ func TestRotationTimes(t *testing.T) {
 	}
 	first := Stage{Authority: newAuthority(t, "a", now)}
 	due := now.Add(-skew + (AuthorityLifetime+skew)*2/3).Truncate(time.Second)
+	past := now.Add(-AuthorityLifetime)
+	future := Stage{Authority: newAuthority(t, "a", now.Add(30*24*time.Hour))}
+	expired := Stage{Authority: newAuthority(t, "a", past.Add(-time.Hour))}
 	for name, test := range map[string]struct {
 		rotation Rotation
 		at       time.Time
@@ -97,12 +100,20 @@ func TestRotationTimes(t *testing.T) {
 	}{
 		"the first one":        {Rotation{first}, now, 0, 1, false, due},
 		"before two thirds":    {Rotation{first}, due.Add(-time.Minute), 0, 1, false, due},
-		"at two thirds":        {Rotation{first}, due.Add(time.Minute), 0, 1, true, due},
+		"at two thirds":        {Rotation{first}, due.Add(time.Minute), 0, 1, true, due.Add(time.Minute)},
 		"not published yet":    {Rotation{first, first}, now, 0, 2, false, due},
 		"published now":        {Rotation{first, {first.Authority, now}}, now, 0, 2, false, now.Add(overlap)},
 		"published for a day":  {Rotation{first, {first.Authority, now}}, now.Add(overlap), 1, 2, false, now.Add(overlap + LeafLifetime)},
 		"old leaves are valid": {Rotation{first, {first.Authority, now}}, now.Add(overlap + LeafLifetime - 1), 1, 2, false, now.Add(overlap + LeafLifetime)},
 		"old leaves expired":   {Rotation{first, {first.Authority, now}}, now.Add(overlap + LeafLifetime), 1, 1, false, due},
+		// The clock was ahead when the first one was created, the agent was off until it had expired, or the clock was back.
+		"from the future":                 {Rotation{future}, now, -1, 1, true, now},
+		"one more, not published":         {Rotation{future, first}, now, 1, 2, false, now.Add(30*24*time.Hour - skew)},
+		"expired":                         {Rotation{expired}, now, -1, 1, true, now},
+		"expired, and one more":           {Rotation{expired, first}, now, 1, 2, false, due},
+		"expired, and one published now":  {Rotation{expired, {first.Authority, now}}, now, 1, 2, false, now.Add(overlap)},
+		"valid, and one from the future":  {Rotation{first, {future.Authority, past}}, now, 0, 2, false, now.Add(30*24*time.Hour - skew)},
+		"valid, and one that has expired": {Rotation{first, {expired.Authority, past}}, now, 0, 2, false, due},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -114,6 +125,74 @@ func TestRotationTimes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An agent whose clock jumps, that is off for months, whose hub is away, or whose Secrets are restored from a backup: as soon as it runs
+// with the right time, the cluster has a certificate that its bundle verifies, and keeps one.
+//
+// spec: G5
+func TestOnlyValidAuthoritiesSign(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	name := Name{"set", "a"}
+	rapid.Check(t, func(r *rapid.T) {
+		type secrets struct {
+			rotation Rotation
+			leaf     *x509.Certificate
+		}
+		var stored secrets
+		run := func(at time.Time, published bool) { // what the agent does at a time of its clock
+			rotation := stored.rotation.Pruned(at)
+			if rotation.NeedsAuthority(at) {
+				rotation = rotation.Add(newAuthority(t, "a", at), at)
+			}
+			if stored.leaf == nil || rotation.NeedsLeaf(stored.leaf, name, at) {
+				stored.leaf = newLeaf(t, rotation[rotation.Signer(at)].Authority, name, at).Leaf
+			}
+			if published {
+				rotation = rotation.MarkPublished(at)
+			}
+			stored.rotation = rotation
+			if len(rotation) > maxBundle {
+				r.Fatalf("%d authorities", len(rotation))
+			}
+			if next := rotation.Next(at); !next.After(at) {
+				r.Fatalf("at %s, something is to be done at %s", at, next)
+			}
+		}
+		accepted := func(at time.Time) {
+			options := x509.VerifyOptions{Roots: poolOf(stored.rotation.Authorities()...), CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}
+			if _, err := stored.leaf.Verify(options); err != nil {
+				r.Fatalf("at %s, the certificate is not accepted: %v", at, err)
+			}
+		}
+		at := now
+		var backups []secrets
+		for range rapid.IntRange(0, 8).Draw(r, "steps") {
+			at = at.Add(time.Duration(rapid.IntRange(0, 800).Draw(r, "days")) * day)
+			published := rapid.Bool().Draw(r, "the hub is reached")
+			switch rapid.SampledFrom([]string{"right", "ahead", "behind", "restored"}).Draw(r, "clock") {
+			case "right":
+				run(at, published)
+				accepted(at)
+			case "ahead":
+				run(at.Add(time.Duration(rapid.IntRange(1, 900).Draw(r, "by"))*day), published)
+			case "behind":
+				run(at.Add(-time.Duration(rapid.IntRange(1, 900).Draw(r, "by"))*day), published)
+			case "restored":
+				if len(backups) > 0 {
+					stored = rapid.SampledFrom(backups).Draw(r, "backup")
+				}
+			}
+			backups = append(backups, stored)
+		}
+		for range 60 { // the time is right from now on, and the hub is reached
+			run(at, true)
+			accepted(at)
+			accepted(at.Add(6 * time.Hour))
+			at = at.Add(6 * time.Hour)
+		}
+	})
 }
 
 // spec: G5

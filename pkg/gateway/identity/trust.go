@@ -25,19 +25,27 @@ type Trust struct {
 	// Authorities returns the certificates of a member's authorities; nil if the cluster is no member, suspended, or has no gateway.
 	Authorities func(clusterset.ClusterID) *x509.CertPool
 	Clock       clock.PassiveClock
+	// Verified makes it cheap to verify a certificate again; nil if that is not needed.
+	Verified *Verified
 }
 
-// Server returns the configuration with which gateways accept connections from the gateways of other members. The caller must close the
-// connections of a cluster that is no longer trusted.
+// ErrExpired says that a certificate is not valid at this time. Otherwise it would be accepted.
+var ErrExpired = errors.New("the certificate is not valid at this time")
+
+// Server returns the configuration with which gateways accept connections from the gateways of other members. VerifyConnection is also
+// for later: it returns why the peer is not trusted now, and ErrExpired if this is only a question of time.
 func (t Trust) Server() *tls.Config {
 	config := t.config()
 	config.ClientAuth = tls.RequireAnyClientCert
 	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return t.Leaf(), nil }
-	config.VerifyConnection = func(state tls.ConnectionState) error {
-		_, err := t.verify(state, x509.ExtKeyUsageClientAuth)
-		return err
-	}
+	config.VerifyConnection = t.VerifyClient
 	return config
+}
+
+// VerifyClient returns why the gateway that has opened a connection is not trusted now; nil if it is.
+func (t Trust) VerifyClient(state tls.ConnectionState) error {
+	_, err := t.verify(state, x509.ExtKeyUsageClientAuth)
+	return err
 }
 
 // Client returns the configuration with which gateways connect to those of a cluster. The handshake sends no server name, which would
@@ -84,8 +92,7 @@ func (t Trust) verify(state tls.ConnectionState, usage x509.ExtKeyUsage) (cluste
 	case leaf.IsCA || !isP256(leaf):
 		return "", fmt.Errorf("the certificate of cluster %s is not one of a gateway", name.Cluster)
 	}
-	options := x509.VerifyOptions{Roots: authorities, CurrentTime: t.Clock.Now(), KeyUsages: []x509.ExtKeyUsage{usage}}
-	if _, err := leaf.Verify(options); err != nil {
+	if err := t.Verified.verify(leaf, authorities, usage, t.Clock.Now()); err != nil {
 		return "", fmt.Errorf("the certificate of cluster %s is not accepted: %w", name.Cluster, err)
 	}
 	return name.Cluster, nil

@@ -143,6 +143,12 @@ func (a *Allocator) Allocated(owner Owner) time.Time {
 	return a.allocated[a.ports[owner.Service][owner]]
 }
 
+// Owner returns the owner of a port; false if it has none.
+func (a *Allocator) Owner(port int32) (Owner, bool) {
+	owner, ok := a.owners[port]
+	return owner, ok
+}
+
 // isScarce reports whether only the reserve is left.
 func (a *Allocator) isScarce() bool { return len(a.owners)+len(a.released) >= number-reserve }
 

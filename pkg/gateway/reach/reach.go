@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reach computes which gateways of this cluster answer, and which other clusters each of them reaches (G8).
+// Package reach computes which gateways of this cluster answer, which other clusters each of them reaches, and on which ports it listens (G8).
 package reach
 
 import (
@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
@@ -23,6 +24,7 @@ type Reach struct {
 	unreachable map[clusterset.ClusterID]sets.Set[string]
 	unanswering sets.Set[string]
 	subscribers []func(clusterset.ClusterID)
+	listening
 }
 
 // EveryCluster is passed to subscribers if a gateway answers no more, or again.
@@ -78,16 +80,6 @@ func unreachableBy(reports map[string]gatewayv1alpha1.GatewayReport) map[cluster
 	return result
 }
 
-// SetUnanswering replaces the addresses of the gateways that do not answer.
-func (r *Reach) SetUnanswering(addresses sets.Set[string]) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.unanswering.Equal(addresses) {
-		r.unanswering = addresses
-		r.notify(EveryCluster)
-	}
-}
-
 func (r *Reach) notify(id clusterset.ClusterID) {
 	for _, changed := range r.subscribers {
 		changed(id)
@@ -95,20 +87,29 @@ func (r *Reach) notify(id clusterset.ClusterID) {
 }
 
 // Usable returns the gateways through which this cluster reaches another one, out of the EndpointSlices of its gateways, and whether it
-// reaches it. Gateways that do not answer are left out, unless none answers: then the agent itself may be cut off. If no gateway reaches
-// the cluster, all of the others are returned.
+// reaches it. Gateways that do not answer are left out, unless none of their IP family answers: then the agent itself may be cut off. If no
+// gateway reaches the cluster, all of the others are returned.
 func (r *Reach) Usable(gateways []clusterset.Slice, to clusterset.ClusterID) (usable []clusterset.Slice, reached bool) {
 	r.mu.Lock()
 	unanswering, unreachable := r.unanswering, r.unreachable[to]
 	r.mu.Unlock()
-	if answering, some := without(gateways, unanswering); some {
-		gateways = answering
+	answering, _ := without(gateways, unanswering)
+	families := sets.New[discoveryv1.AddressType]()
+	for _, slice := range answering {
+		if isSome(slice) {
+			families.Insert(slice.AddressType)
+		}
 	}
-	if reaching, some := without(gateways, unreachable); some {
+	for i, slice := range gateways {
+		if !families.Has(slice.AddressType) {
+			answering[i] = slice
+		}
+	}
+	if reaching, some := without(answering, unreachable); some {
 		return reaching, true
 	}
-	_, ready := without(gateways, nil)
-	return gateways, !ready
+	_, ready := without(answering, nil)
+	return answering, !ready
 }
 
 // without returns slices without some addresses, and whether a ready endpoint is left.
@@ -117,8 +118,13 @@ func without(gateways []clusterset.Slice, addresses sets.Set[string]) (result []
 		slice.Endpoints = slices.DeleteFunc(slices.Clone(slice.Endpoints), func(e clusterset.Endpoint) bool {
 			return addresses.HasAny(e.Addresses...)
 		})
-		some = some || slices.ContainsFunc(slice.Endpoints, clusterset.Endpoint.IsReady)
+		some = some || isSome(slice)
 		result = append(result, slice)
 	}
 	return result, some
+}
+
+// isSome reports whether a slice has a ready endpoint.
+func isSome(slice clusterset.Slice) bool {
+	return slices.ContainsFunc(slice.Endpoints, clusterset.Endpoint.IsReady)
 }

@@ -57,9 +57,10 @@ func TestUsable(t *testing.T) {
 		"one does not, no report": {reports: map[string]*gatewayv1alpha1.GatewayReport{"1": report(false, one, oneSix)}, want: []string{two}, reached: true},
 		"none does":               {reports: map[string]*gatewayv1alpha1.GatewayReport{"1": report(false, one, oneSix), "2": report(false, two)}, want: []string{one, two, oneSix}},
 		"the other is not ready":  {reports: map[string]*gatewayv1alpha1.GatewayReport{"1": report(false, one, oneSix), "2": report(true, two)}, unready: []string{two}, want: []string{one, two, oneSix}},
-		"one answers not":         {unanswering: []string{one, oneSix}, want: []string{two}, reached: true},
+		"one answers not":         {unanswering: []string{one, oneSix}, want: []string{two, oneSix}, reached: true},
+		"none of a family does":   {unanswering: []string{oneSix}, want: []string{one, two, oneSix}, reached: true},
 		"none answers":            {unanswering: []string{one, oneSix, two}, want: []string{one, two, oneSix}, reached: true},
-		"neither":                 {reports: map[string]*gatewayv1alpha1.GatewayReport{"2": report(false, two)}, unanswering: []string{one, oneSix}, want: []string{two}},
+		"neither":                 {reports: map[string]*gatewayv1alpha1.GatewayReport{"2": report(false, two)}, unanswering: []string{one}, unready: []string{oneSix}, want: []string{two, oneSix}},
 		"none is ready":           {unready: []string{one, oneSix, two}, want: []string{one, two, oneSix}, reached: true},
 		"a status without a pod":  {reports: map[string]*gatewayv1alpha1.GatewayReport{"0": report(false, "10.9.0.9")}, want: []string{one, two, oneSix}, reached: true},
 	} {
@@ -68,7 +69,7 @@ func TestUsable(t *testing.T) {
 			for pod, report := range test.reports {
 				r.Report(pod, report)
 			}
-			r.SetUnanswering(sets.New(test.unanswering...))
+			r.Observe(nil, sets.New(test.unanswering...))
 			usable, reached := r.Usable(gateways(test.unready...), "b")
 			var got []string
 			for _, slice := range usable {
@@ -100,8 +101,8 @@ func TestSubscribe(t *testing.T) {
 	expect("the same report")
 	r.Report("1", nil)
 	expect("the pod is gone", "b")
-	r.SetUnanswering(sets.New(one))
+	r.Observe(nil, sets.New(one))
 	expect("a gateway answers no more", EveryCluster)
-	r.SetUnanswering(sets.New(one))
+	r.Observe(nil, sets.New(one))
 	expect("the same gateway")
 }

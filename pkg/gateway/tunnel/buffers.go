@@ -6,6 +6,8 @@ package tunnel
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/loop"
 )
 
 // The sizes of buffers, in bytes. A small one holds a TLS record (RFC 8446, section 5.2: 16,645 bytes).
@@ -17,6 +19,9 @@ const (
 // Buffers are the buffers that data moves through, shared by all streams of a gateway. A stream has none while it is idle. A limited
 // number of them is large: beyond it buffers are small, so that streams whose peers do not read cannot use up the memory.
 type Buffers struct {
+	// Loops move the data.
+	Loops loop.Group
+
 	large, small sync.Pool
 	free         atomic.Int64 // large ones
 }

@@ -4,10 +4,7 @@
 package tunnel
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"testing"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
@@ -40,37 +37,5 @@ func TestNextSize(t *testing.T) {
 		{largeSize, largeSize, largeSize},
 	} {
 		check.Equal(t, fmt.Sprintf("after %d bytes in a buffer of %d", test.n, test.size), test.want, nextSize(test.n, test.size))
-	}
-}
-
-// A local connection holds a buffer only from Read to Release. spec: G12
-func TestLocalHoldsNoBuffer(t *testing.T) {
-	t.Parallel()
-	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	check.Must(t, err)
-	defer listener.Close()
-	client, err := net.Dial("tcp", listener.Addr().String())
-	check.Must(t, err)
-	defer client.Close()
-	accepted, err := listener.AcceptTCP()
-	check.Must(t, err)
-	defer accepted.Close()
-	b := NewBuffers(3)
-	local, err := NewLocal(accepted, b)
-	check.Must(t, err)
-	for _, text := range []string{"first", "second"} {
-		_, err := io.WriteString(client, text)
-		check.Must(t, err)
-		local.next = largeSize
-		chunk, err := local.Read(len(text))
-		if err != nil || string(chunk.Bytes()) != text || b.free.Load() != 2 {
-			t.Errorf("read %q, error %v, %d large buffers are free, want 2", chunk.Bytes(), err, b.free.Load())
-		}
-		chunk.Release()
-	}
-	client.Close()
-	local.next = largeSize
-	if _, err := local.Read(1); !errors.Is(err, io.EOF) || b.free.Load() != 3 {
-		t.Errorf("at the end: error %v, %d large buffers are free, want 3", err, b.free.Load())
 	}
 }

@@ -7,72 +7,85 @@ package tunnel
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/loop"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
 // handshakeTimeout is the time for the TLS handshake and both HELLOs.
 const handshakeTimeout = 10 * time.Second
 
-// closeTimeout is the time for which a closing side reads on, so that its last frame arrives.
-const closeTimeout = 5 * time.Second
-
-// Conn is a connection to a gateway of another cluster. One goroutine at a time may call Next; the other methods may be called by any.
+// Conn is a connection to a gateway of another cluster. After Attach, only its loop uses it, except for Check and IsTrusted.
 type Conn struct {
 	// Cluster is the cluster of the other gateway, as its certificate says.
 	Cluster clusterset.ClusterID
+	// Version is that of the protocol.
+	Version uint16
 
-	tls      *tls.Conn
-	socket   *socket
-	buffers  *Buffers
-	writing  sync.Mutex
-	isClosed atomic.Bool
-	unblock  atomic.Pointer[func()] // see SetUnblock
+	tls    *tls.Conn
+	config *tls.Config
+	// own is the certificate that the peer has verified.
+	own     *x509.Certificate
+	socket  *socket
+	remote  net.Addr
+	buffers *Buffers
+	steps   Steps
 
-	// plain is the part of the buffer that Next has not returned.
-	plain  []byte
-	buffer *buffer
+	// plain is the part of the buffer that Next has not returned, or partial while there is no buffer.
+	plain   []byte
+	buffer  *buffer
+	partial []byte
 	// payload is the part of the current DATA frame that has not been read.
 	payload wire.Header
 	next    int // the size of the next buffer
-	// more is set if TLS may have bytes for which no record is read.
-	more bool
+	// mayHold is set if TLS may have bytes for which no record is read.
+	mayHold bool
 }
 
 // Client returns a connection that opens streams. It takes over the TCP connection, and closes it after an error.
 func Client(ctx context.Context, tcp *net.TCPConn, config *tls.Config, buffers *Buffers) (*Conn, error) {
-	return handshake(ctx, tcp, func(c net.Conn) *tls.Conn { return tls.Client(c, config) }, buffers)
+	c := &Conn{config: config.Clone(), buffers: buffers}
+	if get := config.GetClientCertificate; get != nil {
+		c.config.GetClientCertificate = func(request *tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.present(get(request)) }
+	}
+	return c.handshake(ctx, tcp, tls.Client)
 }
 
 // Server returns a connection that accepts streams. It takes over the TCP connection, and closes it after an error.
 func Server(ctx context.Context, tcp *net.TCPConn, config *tls.Config, buffers *Buffers) (*Conn, error) {
-	return handshake(ctx, tcp, func(c net.Conn) *tls.Conn { return tls.Server(c, config) }, buffers)
+	return ServerWith(ctx, tcp, config, buffers, Steps{})
+}
+
+// ServerWith is Server with steps.
+func ServerWith(ctx context.Context, tcp *net.TCPConn, config *tls.Config, buffers *Buffers, steps Steps) (*Conn, error) {
+	c := &Conn{config: config.Clone(), buffers: buffers, steps: steps}
+	if get := config.GetCertificate; get != nil {
+		c.config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return c.present(get(hello)) }
+	}
+	return c.handshake(ctx, tcp, tls.Server)
 }
 
 // handshake waits for TLS and for HELLO of the peer, which says that the peer has accepted the certificate.
-func handshake(ctx context.Context, tcp *net.TCPConn, over func(net.Conn) *tls.Conn, buffers *Buffers) (*Conn, error) {
-	socket, err := newSocket(tcp, buffers)
+func (c *Conn) handshake(ctx context.Context, tcp *net.TCPConn, over func(net.Conn, *tls.Config) *tls.Conn) (*Conn, error) {
+	c.socket, c.remote = &socket{TCPConn: tcp, buffers: c.buffers, steps: c.steps}, tcp.RemoteAddr()
+	c.tls = over(c.socket, c.config)
+	err := tcp.SetDeadline(time.Now().Add(handshakeTimeout))
 	if err == nil {
-		err = tcp.SetDeadline(time.Now().Add(handshakeTimeout))
+		err = c.greet(ctx)
 	}
 	if err != nil {
 		tcp.Close()
-		return nil, err
-	}
-	c := &Conn{tls: over(socket), socket: socket, buffers: buffers}
-	if err := c.greet(ctx); err != nil {
-		c.Release()
-		return nil, fmt.Errorf("handshake with %s: %w", tcp.RemoteAddr(), err)
+		c.release()
+		c.socket.release()
+		return nil, fmt.Errorf("handshake with %s: %w", c.remote, err)
 	}
 	return c, nil
 }
@@ -81,15 +94,18 @@ func (c *Conn) greet(ctx context.Context) (err error) {
 	if err := c.tls.HandshakeContext(ctx); err != nil {
 		return err
 	}
-	c.socket.whole = true
+	c.socket.steps = Steps{}
 	if c.Cluster, err = identity.PeerCluster(c.tls.ConnectionState()); err != nil {
 		return err
 	}
-	ours := wire.Hello{Oldest: wire.Version, Newest: wire.Version, Role: wire.RoleDialerOpens}
+	if err := c.steps.verified(c.Cluster); err != nil {
+		return err
+	}
+	ours := wire.Hello{Oldest: wire.OldestVersion, Newest: wire.Version, Role: wire.RoleDialerOpens}
 	if err := c.Send(wire.TypeHello, 0, ours.Encode()); err != nil {
 		return err
 	}
-	first, err := c.Next()
+	first, _, err := c.Next()
 	switch {
 	case err != nil:
 		return err
@@ -100,10 +116,23 @@ func (c *Conn) greet(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := wire.Negotiate(ours, theirs); err != nil {
+	if c.Version, err = wire.Negotiate(ours, theirs); err != nil {
+		return err
+	}
+	if err := c.Check(); err != nil { // the peer may have waited before HELLO
 		return err
 	}
 	return c.SetDeadline(time.Time{})
+}
+
+// Attach hands the connection over to a loop, which must be the caller. The connection is closed after an error. The first frames may be
+// there already, although no event will say so.
+func (c *Conn) Attach(l *loop.Loop, handler loop.Handler) error {
+	fd, err := Detach(c.socket.TCPConn)
+	if err == nil {
+		c.socket.loop, err = l.Add(fd, handler)
+	}
+	return err
 }
 
 // RemoteAddr returns the address of the other gateway; nil if c is nil.
@@ -111,14 +140,17 @@ func (c *Conn) RemoteAddr() net.Addr {
 	if c == nil {
 		return nil
 	}
-	return c.socket.RemoteAddr()
+	return c.remote
 }
 
-// SetReadDeadline sets the time until which Next waits; the zero time means without end.
-func (c *Conn) SetReadDeadline(t time.Time) error { return c.socket.SetReadDeadline(t) }
+// Socket returns the socket in the loop.
+func (c *Conn) Socket() *loop.Socket { return c.socket.loop }
 
-// SetDeadline sets the time until which Next and Send wait.
-func (c *Conn) SetDeadline(t time.Time) error { return c.socket.SetDeadline(t) }
+// Queued returns the number of bytes that the kernel has not taken.
+func (c *Conn) Queued() int { return c.socket.queued() }
+
+// Flush writes what is queued.
+func (c *Conn) Flush() { c.socket.flush() }
 
 // Frame is a frame, or a part of a DATA frame. Its payload is valid until the next call of Next.
 type Frame struct {
@@ -126,16 +158,19 @@ type Frame struct {
 	Payload []byte
 }
 
-// Next waits for the next frame and returns it. DATA is returned in parts, as it arrives. The error is io.EOF if the peer has closed
-// the connection, and a *wire.ProtocolError if the peer violates the protocol. After an error the caller must call Release.
-func (c *Conn) Next() (Frame, error) {
+// Next returns the next frame, and false if none is there now. DATA is returned in parts, as it arrives. The error is io.EOF if the peer has
+// closed the connection, and a *wire.ProtocolError if the peer violates the protocol.
+func (c *Conn) Next() (Frame, bool, error) {
 	for {
 		frame, complete, err := c.parse()
 		if err != nil || complete {
-			return frame, err
+			return frame, complete, err
 		}
-		if err := c.fill(); err != nil {
-			return Frame{}, err
+		switch err := c.fill(); {
+		case errors.Is(err, errNothing):
+			return Frame{}, false, nil
+		case err != nil:
+			return Frame{}, false, err
 		}
 	}
 }
@@ -168,38 +203,35 @@ func (c *Conn) parse() (Frame, bool, error) {
 	return part, part.Length > 0, nil
 }
 
-// fill waits until something is there, and reads it. It holds no buffer while it waits.
+// fill reads what is there. It keeps no buffer if that is nothing.
 func (c *Conn) fill() error {
-	partial := slices.Clone(c.plain) // of a header or a frame of at most wire.MaxControl bytes
-	c.release()
-	for {
-		if !c.more {
-			if err := c.socket.await(); err != nil {
-				return err
-			}
-		}
-		c.buffer = c.buffers.take(c.next)
-		start := copy(c.buffer.data, partial)
-		n, err := c.read(c.buffer.data[start:])
-		if n > 0 {
-			c.plain, c.next = c.buffer.data[:start+n], nextSize(n, len(c.buffer.data)-start)
-			return nil
-		}
-		c.release()
-		if !errors.Is(err, errNoRecord) {
-			return err
-		}
+	if len(c.plain) > 0 {
+		c.partial = slices.Clone(c.plain) // of a header or a frame of at most wire.MaxControl bytes
 	}
+	c.release()
+	if s := c.socket; s.loop != nil && !s.loop.Readable && len(s.in) == 0 && !c.mayHold {
+		return errNothing
+	}
+	b := c.buffers.take(c.next)
+	start := copy(b.data, c.partial)
+	n, err := c.read(b.data[start:])
+	if n == 0 {
+		c.buffers.release(b)
+		return err
+	}
+	c.buffer, c.partial = b, nil
+	c.plain, c.next = b.data[:start+n], nextSize(n, len(b.data)-start)
+	return nil
 }
 
-// read reads into b as long as that does not block.
+// read reads into b what is there. During the handshake it waits for the first bytes.
 func (c *Conn) read(b []byte) (n int, err error) {
-	for n < len(b) && err == nil {
+	for n < len(b) && err == nil && (c.socket.loop != nil || n == 0) {
 		var read int
 		read, err = c.tls.Read(b[n:])
 		n += read
 	}
-	c.more = n == len(b)
+	c.mayHold = !errors.Is(err, errNothing)
 	return n, err
 }
 
@@ -220,47 +252,44 @@ func (c *Conn) SendData(stream uint32, chunk Chunk) error {
 	return c.SendFrames(chunk.buffer.data[:wire.HeaderLength+chunk.n])
 }
 
-// SendFrames sends frames that are encoded.
+// SendFrames sends frames that are encoded, or queues what the kernel does not take.
 func (c *Conn) SendFrames(b []byte) error {
-	c.writing.Lock()
-	defer c.writing.Unlock()
 	return c.socket.together(len(b), func() error {
 		_, err := c.tls.Write(b)
 		return err
 	})
 }
 
-// Finish closes the connection after a last frame. It reads on until the peer has closed the connection too, because the kernel would
-// discard the frame if bytes of the peer were unread. It is for the goroutine that calls Next, and replaces Release.
-func (c *Conn) Finish() {
-	defer c.Release()
-	if c.socket.SetDeadline(time.Now().Add(closeTimeout)) == nil && c.tls.CloseWrite() == nil && c.socket.CloseWrite() == nil {
-		_, _ = io.Copy(io.Discard, c.socket.TCPConn)
+// Finish says that this side sends nothing more. CloseWrite of the socket is to follow when nothing is queued.
+func (c *Conn) Finish() { _ = c.tls.CloseWrite() }
+
+// Discard drops what is there, and reports whether the peer has closed the connection. The kernel would discard the last frame if bytes of
+// the peer were unread.
+func (c *Conn) Discard() bool {
+	s := c.socket
+	s.in, c.plain = nil, nil
+	s.left = 0
+	for s.loop.Readable {
+		s.move(s.buffers.take(smallSize))
+		n, err := s.loop.Read(s.buffer.data)
+		s.releaseEmpty()
+		if n == 0 && err == nil || s.loop.Failed {
+			return true
+		}
 	}
+	return false
 }
 
-// Release closes the connection and gives its buffers back. The goroutine that calls Next must call it at last.
+// SetDeadline sets the time until which Next and Send wait, before Attach.
+func (c *Conn) SetDeadline(t time.Time) error { return c.socket.SetDeadline(t) }
+
+// Release closes the connection and gives its buffers back.
 func (c *Conn) Release() {
-	c.Close()
+	if c.socket.loop != nil {
+		c.socket.loop.Close()
+	} else {
+		c.socket.Close()
+	}
 	c.release()
-	c.socket.in = nil
-	c.socket.releaseEmpty()
-}
-
-// Close closes the connection, so that Next and Send return an error.
-func (c *Conn) Close() {
-	c.socket.Close()
-	c.isClosed.Store(true)
-	if unblock := c.unblock.Load(); unblock != nil {
-		(*unblock)()
-	}
-}
-
-// SetUnblock sets what Close calls, at once if the connection is closed already: it ends what the goroutine that calls Next waits for
-// besides. It must not block, and may be called several times.
-func (c *Conn) SetUnblock(unblock func()) {
-	c.unblock.Store(&unblock)
-	if c.isClosed.Load() {
-		unblock()
-	}
+	c.socket.release()
 }

@@ -4,32 +4,22 @@
 package tunnel
 
 import (
-	"errors"
-	"net"
-	"syscall"
-	"time"
+	"io"
 
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/loop"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
-// Local is a connection of a client or to a backend. One goroutine at a time may call Read, and one Write.
+// Local is the socket of a client or a backend.
 type Local struct {
-	*net.TCPConn
-	raw     syscall.RawConn
+	*loop.Socket
 	buffers *Buffers
-	limit   int
 	next    int // the size of the next buffer
-	try     func(fd uintptr) bool
-	chunk   Chunk
-	err     error
 }
 
-// NewLocal returns a connection that reads into buffers.
-func NewLocal(conn *net.TCPConn, buffers *Buffers) (*Local, error) {
-	raw, err := conn.SyscallConn()
-	l := &Local{TCPConn: conn, raw: raw, buffers: buffers}
-	l.try = l.tryRead
-	return l, err
+// NewLocal returns a socket that reads into buffers.
+func NewLocal(socket *loop.Socket, buffers *Buffers) *Local {
+	return &Local{Socket: socket, buffers: buffers}
 }
 
 // Chunk contains bytes of a stream, and room for the header of their frame.
@@ -45,34 +35,18 @@ func (c Chunk) Bytes() []byte { return c.buffer.data[wire.HeaderLength : wire.He
 // Release gives the buffer back.
 func (c Chunk) Release() { c.buffers.release(c.buffer) }
 
-// Read waits until bytes are there, and returns them, at most limit. It holds no buffer while it waits. The error is io.EOF if the peer
-// has sent all.
+// Read returns bytes that are there, at most limit. The error is unix.EAGAIN if there are none now, and io.EOF if the peer has sent all.
 func (l *Local) Read(limit int) (Chunk, error) {
-	l.limit = limit
-	if err := l.raw.Read(l.try); err != nil {
-		return Chunk{}, err
-	}
-	return l.chunk, l.err
-}
-
-func (l *Local) tryRead(fd uintptr) bool {
 	chunk := Chunk{buffer: l.buffers.take(l.next), buffers: l.buffers}
 	room := chunk.buffer.data[wire.HeaderLength:]
-	chunk.n, l.err = readOnce(fd, room[:min(l.limit, len(room))])
-	if l.err != nil {
-		chunk.Release()
-		l.chunk = Chunk{}
-		return !errors.Is(l.err, syscall.EAGAIN)
+	n, err := l.Socket.Read(room[:min(limit, len(room))])
+	if err == nil && n == 0 {
+		err = io.EOF
 	}
-	l.chunk, l.next = chunk, nextSize(chunk.n, len(room))
-	return true
-}
-
-// StopWriting has Write return os.ErrDeadlineExceeded, also one that waits for a peer that does not read.
-func (l *Local) StopWriting() { _ = l.SetWriteDeadline(time.Unix(1, 0)) }
-
-// Abort closes the connection with a reset.
-func (l *Local) Abort() {
-	_ = l.SetLinger(0)
-	l.Close()
+	if err != nil {
+		chunk.Release()
+		return Chunk{}, err
+	}
+	chunk.n, l.next = n, nextSize(n, len(room))
+	return chunk, nil
 }

@@ -8,21 +8,26 @@ import (
 	"errors"
 	"io"
 	"net"
-	"sync"
-	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/loop"
 )
 
-// The header of a TLS record, and the longest one (RFC 8446, section 5.2).
-const (
-	recordHeader  = 5
-	longestRecord = recordHeader + 16<<10 + 256
-)
+// recordHeader is the length of the header of a TLS record (RFC 8446, section 5.2).
+const recordHeader = 5
 
-// socket is a TCP connection below TLS. It reads many records with one system call, and writes the records of one frame with one.
-// TLS gets each record in one piece and never a part of the next one, so that the socket knows whether reading will block.
+// maxQueued is the number of bytes in the queue above which TLS gets nothing more to read, because it answers some records itself.
+const maxQueued = 64 << 10
+
+// socket is a TCP connection below TLS: first of Go's network poller, for the handshake, then of a loop. It reads many records with one system
+// call, and TLS gets each record in pieces that end with it, so that its own buffer stays as small as the longest one. In a loop it never
+// blocks: Read returns errNothing, and Write accepts all, because an error of Write would end the connection for TLS.
 type socket struct {
 	*net.TCPConn
-	raw     syscall.RawConn
+	loop    *loop.Socket // nil during the handshake
+	steps   Steps        // during the handshake
 	buffers *Buffers
 
 	// in is the part of the buffer that TLS has not read, and left the rest of the record that TLS is reading.
@@ -30,48 +35,37 @@ type socket struct {
 	buffer *buffer
 	left   int
 	next   int // the size of the next buffer
-	// whole is set after the handshake: Read returns errNoRecord instead of waiting.
-	whole bool
-	try   func(fd uintptr) bool
-	err   error // of the last try
 
-	mu  sync.Mutex
-	out []byte // the records of the frame that is being written; nil if there is none
+	// out are the records that the kernel has not taken, from start on. While holds is set, flush is what writes them.
+	out   []byte
+	start int
+	used  *buffer
+	holds bool
 }
 
-// errNoRecord says that no whole record is there. TLS returns it and stays usable, because it is temporary.
-var errNoRecord net.Error = noRecordError{}
+// errNothing says that nothing is there now. TLS returns it and stays usable, because it is temporary.
+var errNothing net.Error = nothingError{}
 
-type noRecordError struct{}
+type nothingError struct{}
 
 // Error implements net.Error.
-func (noRecordError) Error() string { return "no whole TLS record has arrived" }
+func (nothingError) Error() string { return "nothing has arrived" }
 
 // Timeout implements net.Error.
-func (noRecordError) Timeout() bool { return false }
+func (nothingError) Timeout() bool { return false }
 
 // Temporary implements net.Error.
-func (noRecordError) Temporary() bool { return true }
-
-func newSocket(conn *net.TCPConn, buffers *Buffers) (*socket, error) {
-	raw, err := conn.SyscallConn()
-	s := &socket{TCPConn: conn, raw: raw, buffers: buffers}
-	s.try = s.tryRead
-	return s, err
-}
+func (nothingError) Temporary() bool { return true }
 
 // Read is for TLS only.
 func (s *socket) Read(b []byte) (int, error) {
-	if s.whole && s.left == 0 && !s.hasRecord() {
-		return 0, errNoRecord
-	}
 	for len(s.in) == 0 || s.left == 0 && len(s.in) < recordHeader {
 		if err := s.fill(); err != nil {
 			return 0, err
 		}
 	}
 	if s.left == 0 {
-		s.left = recordLength(s.in)
+		s.left = recordHeader + int(binary.BigEndian.Uint16(s.in[3:]))
 	}
 	n := copy(b, s.in[:min(s.left, len(s.in))])
 	s.left -= n
@@ -80,54 +74,72 @@ func (s *socket) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// await returns when a whole record is there, or when none can come. It must not be called while TLS reads a record.
-func (s *socket) await() error {
-	for !s.hasRecord() {
-		if err := s.fill(); err != nil {
-			return err
-		}
+// fill reads what the kernel has. It keeps no large buffer if that is nothing.
+func (s *socket) fill() (err error) {
+	if s.loop != nil && (!s.loop.Readable || s.queued() > maxQueued) {
+		return errNothing
 	}
-	return nil
-}
-
-// hasRecord reports whether TLS can read a record without waiting: a whole one, or one that it refuses because of its header.
-func (s *socket) hasRecord() bool {
-	if len(s.in) < recordHeader {
-		return false
-	}
-	length := recordLength(s.in)
-	return length > longestRecord || len(s.in) >= length
-}
-
-func recordLength(b []byte) int { return recordHeader + int(binary.BigEndian.Uint16(b[3:])) }
-
-// fill reads what the kernel has, and waits until it has something. It holds no large buffer while it waits.
-func (s *socket) fill() error {
-	if err := s.raw.Read(s.try); err != nil {
-		return err
-	}
-	return s.err
-}
-
-// tryRead reads once, and reports whether it did: the kernel may have nothing.
-func (s *socket) tryRead(fd uintptr) bool {
 	s.move(s.buffers.take(s.next))
 	room := s.buffer.data[len(s.in):]
-	n, err := readOnce(fd, room)
-	if errors.Is(err, syscall.EAGAIN) {
-		s.releaseEmpty()
-		if s.buffer != nil {
-			s.move(s.buffers.take(smallSize))
-		}
-		return false
+	var n int
+	if s.loop == nil {
+		n, err = s.await(room)
+	} else if n, err = s.loop.Read(room); err == nil && n == 0 {
+		err = io.EOF
 	}
 	s.in = s.buffer.data[:len(s.in)+n]
-	s.err, s.next = err, nextSize(n, len(room))
+	if n > 0 {
+		s.next = nextSize(n, len(room))
+	}
+	if errors.Is(err, unix.EAGAIN) {
+		err = errNothing
+		if len(s.in) > 0 {
+			s.move(s.buffers.take(smallSize))
+		}
+	}
 	s.releaseEmpty()
-	return true
+	if n > 0 {
+		return nil
+	}
+	return err
 }
 
-// move copies what TLS has not read to the start of another buffer: less than one record.
+// await waits until something is there, and reads it. It is for the handshake.
+func (s *socket) await(b []byte) (n int, err error) {
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	waits := false
+	closed := raw.Read(func(fd uintptr) bool {
+		n, err = unix.Read(int(fd), b)
+		for errors.Is(err, unix.EINTR) {
+			n, err = unix.Read(int(fd), b)
+		}
+		if !errors.Is(err, unix.EAGAIN) {
+			return true
+		}
+		if !waits && s.steps.Wait != nil {
+			waits = true
+			s.steps.Wait()
+		}
+		return false
+	})
+	if waits {
+		s.steps.Continue()
+	}
+	switch {
+	case closed != nil:
+		return 0, closed
+	case err != nil:
+		return 0, err
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// move copies what TLS has not read to the start of another buffer: less than the header of a record.
 func (s *socket) move(to *buffer) {
 	n := copy(to.data, s.in)
 	s.buffers.release(s.buffer)
@@ -141,61 +153,88 @@ func (s *socket) releaseEmpty() {
 	}
 }
 
-// readOnce reads from a non-blocking file descriptor. The error is io.EOF at the end, and EAGAIN if nothing is there.
-func readOnce(fd uintptr, b []byte) (int, error) {
-	for {
-		n, err := syscall.Read(int(fd), b)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-		case err != nil:
-			return 0, err
-		case n == 0:
-			return 0, io.EOF
-		default:
-			return n, nil
-		}
-	}
-}
+func (s *socket) queued() int { return len(s.out) - s.start }
 
-// Write is for TLS only. It stores the records of a frame until flush. Other records (alerts, updates of keys) are written at once, or
-// after those of the frame.
+// Write is for TLS only. In a loop it accepts all.
 func (s *socket) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.out == nil {
+	if s.loop == nil {
 		return s.TCPConn.Write(b)
 	}
-	if len(s.out)+len(b) > cap(s.out) {
-		if err := s.writeOut(); err != nil {
-			return 0, err
-		}
-		if len(b) > cap(s.out) {
-			return s.TCPConn.Write(b)
-		}
+	n := 0
+	if !s.holds && s.queued() == 0 {
+		n, _ = s.loop.Write(b) // an error is reported by the loop, and by the next flush
+	}
+	s.keep(b[n:], len(b)-n)
+	return len(b), nil
+}
+
+// keep appends to the queue, whose buffer is for a number of bytes if there is none.
+func (s *socket) keep(b []byte, size int) {
+	if size == 0 {
+		return
+	}
+	if s.used == nil {
+		s.used = s.buffers.take(size)
+		s.out, s.start = s.used.data[:0], 0
+	}
+	if len(s.out)+len(b) > cap(s.out) && s.holds {
+		s.flush()
 	}
 	s.out = append(s.out, b...)
-	return len(b), nil
 }
 
 // together writes the records that write produces, of a number of bytes, with as few system calls as possible.
 func (s *socket) together(bytes int, write func() error) error {
-	out := s.buffers.take(bytes + bytes/64 + 64) // headers and authentication tags
-	defer s.buffers.release(out)
-	s.mu.Lock()
-	s.out = out.data[:0]
-	s.mu.Unlock()
-	err := write()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err == nil {
-		err = s.writeOut()
+	if s.loop == nil {
+		return write()
 	}
-	s.out = nil
+	s.holds = true
+	if s.used == nil {
+		s.used = s.buffers.take(bytes + bytes/64 + 64) // headers and authentication tags
+		s.out, s.start = s.used.data[:0], 0
+	}
+	err := write()
+	s.holds = false
+	s.flush()
 	return err
 }
 
-func (s *socket) writeOut() error {
-	_, err := s.TCPConn.Write(s.out)
-	s.out = s.out[:0]
-	return err
+// flush writes what is queued.
+func (s *socket) flush() {
+	n, _ := s.loop.Write(s.out[s.start:]) // see Write
+	if s.start += n; s.start < len(s.out) {
+		return
+	}
+	s.out, s.start = s.out[:0], 0
+	if !s.holds {
+		s.dropQueue()
+	}
+}
+
+func (s *socket) dropQueue() {
+	s.buffers.release(s.used)
+	s.out, s.used, s.start = nil, nil, 0
+}
+
+// release gives the buffers back.
+func (s *socket) release() {
+	s.in = nil
+	s.releaseEmpty()
+	s.dropQueue()
+}
+
+// SetDeadline is for TLS, which sets none in a loop that matters.
+func (s *socket) SetDeadline(t time.Time) error {
+	if s.loop != nil {
+		return nil
+	}
+	return s.TCPConn.SetDeadline(t)
+}
+
+// SetWriteDeadline is for TLS.
+func (s *socket) SetWriteDeadline(t time.Time) error {
+	if s.loop != nil {
+		return nil
+	}
+	return s.TCPConn.SetWriteDeadline(t)
 }

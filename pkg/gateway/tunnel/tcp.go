@@ -9,15 +9,17 @@ import (
 	"net/netip"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// silence is the time without an acknowledgement after which a peer that was asked is lost.
-const silence = 30 * time.Second
+// Silence is the time without an acknowledgement after which a peer that was asked is lost.
+const Silence = 30 * time.Second
 
 // DialTCP connects to an address, whose host may be a name, and prepares the connection as Prepare does. It connects only to IP addresses
 // for which permit returns nil; permit may be nil.
 func DialTCP(ctx context.Context, address string, timeout time.Duration, permit func(netip.Addr) error) (*net.TCPConn, error) {
-	dialer := net.Dialer{Timeout: timeout}
+	dialer := net.Dialer{Timeout: timeout, KeepAliveConfig: keepalive}
 	if permit != nil {
 		dialer.ControlContext = func(_ context.Context, _, resolved string, _ syscall.RawConn) error {
 			to, err := netip.ParseAddrPort(resolved)
@@ -31,21 +33,33 @@ func DialTCP(ctx context.Context, address string, timeout time.Duration, permit 
 	if err != nil {
 		return nil, err
 	}
-	tcp := conn.(*net.TCPConn)
-	return tcp, Prepare(tcp)
+	return conn.(*net.TCPConn), nil
 }
 
-// Prepare sets keepalive, so that middleboxes do not drop the connection while it is idle (G6), and has it closed within 40 s if its peer
-// is lost, or within minutes if that was not reading before: the kernel sends probes of a closed window up to two minutes apart. A peer that
-// does not read is not lost.
+// keepalive keeps middleboxes from dropping a connection while it is idle, and has it closed within 40 s if its peer is lost (G6).
+var keepalive = net.KeepAliveConfig{Enable: true, Idle: Silence / 3, Interval: Silence / 6, Count: 4}
+
+// Prepare sets keepalive for a connection that was accepted. It closes the connection after an error.
 func Prepare(conn *net.TCPConn) error {
-	keepalive := net.KeepAliveConfig{Enable: true, Idle: silence / 3, Interval: silence / 6, Count: 4}
 	err := conn.SetKeepAliveConfig(keepalive)
-	if err == nil {
-		err = closeIfLost(conn, silence)
-	}
 	if err != nil {
 		conn.Close()
 	}
 	return err
+}
+
+// Detach returns the socket of a connection as a non-blocking descriptor of its own, and closes the connection for Go's network poller, so
+// that only one poller watches the socket.
+func Detach(conn *net.TCPConn) (int, error) {
+	defer conn.Close()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	fd := -1
+	var failed error
+	if err := raw.Control(func(old uintptr) { fd, failed = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) }); err != nil {
+		return -1, err
+	}
+	return fd, failed
 }

@@ -6,11 +6,23 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 )
 
-// Version is the version of the protocol that this package implements.
-const Version = 1
+// OldestVersion and Version are the range of versions of the protocol that this package implements.
+const (
+	OldestVersion = 1
+	Version       = 2
+)
+
+// Versions returns the versions of the protocol that this package implements, in ascending order.
+func Versions() []int32 { return []int32{OldestVersion, Version} }
+
+// HasCommon reports whether one of the versions of another gateway is one of this package.
+func HasCommon(versions []int32) bool {
+	return slices.ContainsFunc(versions, func(v int32) bool { return slices.Contains(Versions(), v) })
+}
 
 // MaxText is the longest text of a refusal, in bytes.
 const MaxText = 256
@@ -84,11 +96,14 @@ const (
 	CodeUnreachable
 	CodeSocketReset
 	CodeTimeout
+	CodeReconnect
+	CodeUnidentified
 )
 
 // codeNames are the names of the codes in the specification and in metrics, from 1 on.
 var codeNames = [...]string{
 	"Internal", "MalformedOpen", "Shutdown", "Limit", "NotExported", "Denied", "NoEndpoint", "Unreachable", "SocketReset", "Timeout",
+	"Reconnect", "Unidentified",
 }
 
 // String returns the name of the code; Code and its number if the specification has none.
@@ -105,7 +120,7 @@ func (c Code) IsKnown() bool { return c > 0 && int(c) <= len(codeNames) }
 // Retryable reports whether another gateway of the cluster can give another answer.
 func (c Code) Retryable() bool {
 	switch c {
-	case CodeInternal, CodeShutdown, CodeLimit, CodeNotExported, CodeNoEndpoint, CodeUnreachable:
+	case CodeInternal, CodeShutdown, CodeLimit, CodeNotExported, CodeNoEndpoint, CodeUnreachable, CodeReconnect:
 		return true
 	default:
 		return false

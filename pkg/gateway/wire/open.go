@@ -26,8 +26,9 @@ const (
 	fieldClient          = 6
 	fieldClientNamespace = 7
 	fieldServiceAccount  = 8
+	fieldUnidentified    = 10 // 9 is reserved
 
-	lastField = 8
+	lastField = 8 // of those that are sent before others
 )
 
 // Open is the payload of OPEN: the backend that a stream leads to, and its client.
@@ -42,6 +43,9 @@ type Open struct {
 	Client netip.Addr
 	// ClientNamespace and ServiceAccount are empty if the client is unknown.
 	ClientNamespace, ServiceAccount string
+	// Unidentified is set if the importing gateway has not waited until it knows who the client is: the stream must be refused with
+	// CodeUnidentified if a rule depends on that.
+	Unidentified bool
 	// Skipped are the fields that this version does not know and that are not critical, encoded.
 	Skipped []byte
 }
@@ -56,7 +60,15 @@ func (o Open) Encode() []byte {
 	b = appendField(b, fieldClient, o.Client.Unmap().AsSlice())
 	b = appendField(b, fieldClientNamespace, []byte(o.ClientNamespace))
 	b = appendField(b, fieldServiceAccount, []byte(o.ServiceAccount))
-	return append(b, o.Skipped...)
+	i := 0
+	for i < len(o.Skipped) && o.Skipped[i] < fieldUnidentified {
+		i += 3 + int(binary.BigEndian.Uint16(o.Skipped[i+1:]))
+	}
+	b = append(b, o.Skipped[:i]...)
+	if o.Unidentified {
+		b = appendField(b, fieldUnidentified, []byte{1})
+	}
+	return append(b, o.Skipped[i:]...)
 }
 
 func appendField(b []byte, field byte, value []byte) []byte {
@@ -83,7 +95,7 @@ func DecodeOpen(b []byte) (Open, error) {
 			return Open{}, malformed("fields are not in ascending order")
 		}
 		last = field &^ critical
-		if last > lastField && field&critical == 0 {
+		if last > lastField && field != fieldUnidentified && field&critical == 0 {
 			o.Skipped = append(o.Skipped, rest[:3+length]...)
 		} else if !o.set(field, rest[3:3+length]) {
 			return Open{}, malformed("a field is unknown or not valid")
@@ -129,6 +141,9 @@ func (o *Open) set(field byte, value []byte) bool {
 	case fieldServiceAccount:
 		o.ServiceAccount = string(value)
 		return isSubdomain(o.ServiceAccount)
+	case fieldUnidentified:
+		o.Unidentified = true
+		return len(value) == 1 && value[0] == 1
 	default:
 		return false
 	}

@@ -25,6 +25,12 @@ func sample() Open {
 	}
 }
 
+func unidentified(skipped []byte) Open {
+	o := sample()
+	o.Unidentified, o.Skipped = true, skipped
+	return o
+}
+
 // spec: G6
 func TestOpen(t *testing.T) {
 	t.Parallel()
@@ -36,6 +42,9 @@ func TestOpen(t *testing.T) {
 	}{
 		"all fields":             {input: full, want: sample()},
 		"an optional extension":  {input: append(full, 9, 0, 1, 'x'), want: func() Open { o := sample(); o.Skipped = []byte{9, 0, 1, 'x'}; return o }()},
+		"not identified":         {input: append(full, 10, 0, 1, 1), want: unidentified(nil)},
+		"and two extensions":     {input: append(full, 9, 0, 1, 'x', 10, 0, 1, 1, 11, 0, 1, 'y'), want: unidentified([]byte{9, 0, 1, 'x', 11, 0, 1, 'y'})},
+		"neither":                {input: append(full, 10, 0, 1, 0), refusal: "refused: MalformedOpen: a field is unknown or not valid"},
 		"a critical extension":   {input: append(full, 9|0x80, 0, 1, 'x'), refusal: "refused: MalformedOpen: a field is unknown or not valid"},
 		"a field twice":          {input: append(full, full...), refusal: "refused: MalformedOpen: fields are not in ascending order"},
 		"a field is cut off":     {input: full[:len(full)-1], refusal: "refused: MalformedOpen: a field is empty or cut off"},
@@ -163,6 +172,7 @@ func TestDocument(t *testing.T) {
 func FuzzFrame(f *testing.F) {
 	f.Add(Append(nil, TypeHello, 0, Hello{Oldest: 1, Newest: 1}.Encode()))
 	f.Add(Append(nil, TypeOpen, 1, append(sample().Encode(), 9, 0, 1, 'x')))
+	f.Add(Append(nil, TypeOpen, 1, append(sample().Encode(), 9, 0, 1, 'x', 10, 0, 1, 1, 11, 0, 1, 'y')))
 	f.Add(Append(nil, TypeRefused, 1, (&Refusal{Code: CodeDenied, Text: "é"}).Encode()))
 	f.Add(Append(nil, TypeReset, 1, CodeSocketReset.Encode()))
 	f.Add(Append(nil, TypeData, 1, []byte("x")))

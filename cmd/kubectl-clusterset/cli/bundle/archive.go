@@ -32,8 +32,8 @@ type archive struct {
 	size    int
 	// maxTotal and maxFile limit its size.
 	maxTotal, maxFile int
-	// notes list what is missing or left out.
-	notes []string
+	// notes list what is missing or left out, and unread those of them about what could not be read.
+	notes, unread []string
 }
 
 func newArchive(out io.Writer, at time.Time) *archive {
@@ -44,6 +44,12 @@ func newArchive(out io.Writer, at time.Time) *archive {
 // notef adds a note about missing data.
 func (a *archive) notef(format string, args ...any) {
 	a.notes = append(a.notes, fmt.Sprintf(format, args...))
+}
+
+// unreadf adds a note about data that could not be read.
+func (a *archive) unreadf(format string, args ...any) {
+	a.notef(format, args...)
+	a.unread = append(a.unread, a.secrets.scrub(a.notes[len(a.notes)-1]))
 }
 
 // object adds a value as JSON.

@@ -7,10 +7,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -20,6 +22,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
+	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -44,6 +47,9 @@ func (a *archive) member(ctx context.Context, m *survey.Member) error {
 		{"serviceimports", &mcsv1beta1.ServiceImportList{}, whole, []client.ListOption{ours}},
 		{"derived-services", &corev1.ServiceList{}, whole, []client.ListOption{ours}},
 		{"endpointslices", &discoveryv1.EndpointSliceList{}, whole, []client.ListOption{mirrored}},
+		{"serviceexportgrants", &policyv1alpha1.ServiceExportGrantList{}, whole, nil},
+		{"clusterserviceaccesspolicies", &policyv1alpha1.ClusterServiceAccessPolicyList{}, whole, nil},
+		{"serviceimportroutingpolicies", &policyv1alpha1.ServiceImportRoutingPolicyList{}, whole, nil},
 		{"remotegateways", &gatewayv1alpha1.RemoteGatewayList{}, gatewayFacts, []client.ListOption{system}},
 		{"gatewaystatuses", &gatewayv1alpha1.GatewayStatusList{}, gatewayFacts, []client.ListOption{system}},
 		{"deployments", &appsv1.DeploymentList{}, agentFacts, []client.ListOption{system}},
@@ -63,30 +69,50 @@ func (a *archive) member(ctx context.Context, m *survey.Member) error {
 func (a *archive) logs(ctx context.Context, m *survey.Member) error {
 	pods := &corev1.PodList{}
 	if err := m.Client.List(ctx, pods, client.InNamespace(manifests.AgentNamespace)); err != nil {
-		a.notef("members/%s/logs: %v", m.ID, err)
+		a.unreadf("members/%s/logs: %v", m.ID, err)
 		return nil
 	}
 	api, err := kubernetes.NewForConfig(m.KubeContext.Config)
 	if err != nil {
 		return err
 	}
-	lines, bytes := int64(logLines), int64(logBytes)
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		for _, container := range pod.Spec.Containers {
-			name := fmt.Sprintf("members/%s/logs/%s.%s.log", m.ID, pod.Name, container.Name)
-			options := &corev1.PodLogOptions{Container: container.Name, TailLines: &lines, LimitBytes: &bytes, Timestamps: true}
-			text, err := read(ctx, api.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options))
-			if err != nil {
-				a.notef("%s: %v", name, err)
+			name := fmt.Sprintf("members/%s/logs/%s.%s", m.ID, pod.Name, container.Name)
+			if err := a.log(ctx, api, pod, name+".log", corev1.PodLogOptions{Container: container.Name}); err != nil {
+				return err
+			}
+			if !hasRestarted(pod, container.Name) {
 				continue
 			}
-			if err := a.text(name, text); err != nil {
+			if err := a.log(ctx, api, pod, name+".previous.log", corev1.PodLogOptions{Container: container.Name, Previous: true}); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// hasRestarted reports whether a container has ended and was started again: the log of the ended one says why.
+func hasRestarted(pod *corev1.Pod, container string) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == container && s.RestartCount > 0 })
+}
+
+// log adds the end of the log of a container.
+func (a *archive) log(ctx context.Context, api kubernetes.Interface, pod *corev1.Pod, name string, options corev1.PodLogOptions) error {
+	lines, bytes := int64(logLines), int64(logBytes)
+	options.TailLines, options.LimitBytes, options.Timestamps = &lines, &bytes, true
+	text, err := read(ctx, api.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &options))
+	switch {
+	case apierrors.IsBadRequest(err) || apierrors.IsNotFound(err): // the container has not started, or its last log is deleted
+		a.notef("%s: %v", name, err)
+		return nil
+	case err != nil:
+		a.unreadf("%s: %v", name, err)
+		return nil
+	}
+	return a.text(name, text)
 }
 
 func read(ctx context.Context, request *rest.Request) (string, error) {
@@ -103,12 +129,12 @@ func read(ctx context.Context, request *rest.Request) (string, error) {
 func (a *archive) serverVersion(versions map[string]string, name string, config *rest.Config) {
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		a.notef("version of %s: %v", name, err)
+		a.unreadf("version of %s: %v", name, err)
 		return
 	}
 	info, err := d.ServerVersion()
 	if err != nil {
-		a.notef("version of %s: %v", name, err)
+		a.unreadf("version of %s: %v", name, err)
 		return
 	}
 	versions["kubernetes of "+name] = info.GitVersion

@@ -64,7 +64,7 @@ func cleaned(list client.ObjectList, take fields) ([]map[string]any, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%T: %w", list, err)
+		return nil, fmt.Errorf("%s: %w", clusterset.KindOf(list), err)
 	}
 	return result, nil
 }

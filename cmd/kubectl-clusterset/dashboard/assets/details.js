@@ -4,7 +4,7 @@
 // The panel with the details of one service: its problems, how its exports are merged, and a trace on request.
 
 import { byId, clock, counted, el } from "./dom.js";
-import { problemsOf } from "./state.js";
+import { endpointsOf, problemsOf } from "./state.js";
 
 const panel = byId("details");
 let wanted; // the key of the service that is open
@@ -77,7 +77,7 @@ function sections(key, { service, explanation }) {
   if (!service) result.push(el("p", {}, "The hub has no records of this service."));
   if (!explanation) return result;
   add(explanation.exports, "Exports, oldest first", (all) => table(["cluster", "since", "ready", "note"], all.map((e) => [
-    e.cluster, new Date(e.since).toLocaleString(), `${e.readyEndpoints}/${e.endpoints}`,
+    e.cluster, new Date(e.since).toLocaleString(), endpointsOf(e.readyEndpoints, e.endpoints, e.atLeast),
     [e.state === "Connected" ? "" : e.state, e.grantedTo ? `granted to ${e.grantedTo.join(", ") || "no cluster"}` : ""].filter(Boolean).join("; "),
   ])));
   add(service?.importers, "Imported by", (all) => el("p", {}, all.join(", ")));

@@ -106,4 +106,10 @@ export const pathWords = {
 };
 
 // stateWords describe the states of members.
-export const stateWords = { Connected: "connected", Silent: "silent", NeverConnected: "no heartbeat" };
+export const stateWords = { Connected: "connected", Silent: "silent", NeverConnected: "no heartbeat", Unknown: "not known" };
+
+// endpointsOf returns the numbers of ready endpoints and of all, "2+" for two or more, and "?" if nothing is known of them.
+export function endpointsOf(ready, all, atLeast) {
+  if (!atLeast) return `${ready}/${all}`;
+  return all > 0 ? `${ready}+` : "?";
+}

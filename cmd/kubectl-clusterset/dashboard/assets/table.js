@@ -4,7 +4,7 @@
 // The table of services: a row for each service, a column for each cluster. Only the visible rows exist as elements.
 
 import { byId, counted, el } from "./dom.js";
-import { pathWords, state, stateWords } from "./state.js";
+import { endpointsOf, pathWords, state, stateWords } from "./state.js";
 
 // Sizes in pixels, as in style.css.
 const rowHeight = 28;
@@ -131,15 +131,15 @@ function cell(service, member) {
   if (!export_ && letter === ".") return undefined;
   const words = [];
   if (export_) {
-    words.push(`exports it, ${export_.ready} of ${counted(export_.all, "endpoint")} ready`);
+    words.push(export_.atLeast ? `exports it, ready endpoints: ${endpointsOf(export_.ready, export_.all, true)}` : `exports it, ${export_.ready} of ${counted(export_.all, "endpoint")} ready`);
     if (export_.differs) words.push("differs from the oldest export");
   }
   if (letter !== "." && !(export_ && letter === "-")) words.push(pathWords[letter] ?? pathWords["?"]);
   const title = `${member.id} ${words.join("; ")}`;
   if (!export_) return el("span", { class: "cell", role: "gridcell", title, "aria-label": title }, el("span", { class: dotClass(letter) }));
-  const kind = `badge ${export_.ready > 0 ? "" : "hollow"} ${export_.differs ? "differs" : ""}`;
+  const kind = `badge ${export_.ready > 0 || export_.atLeast ? "" : "hollow"} ${export_.differs ? "differs" : ""}`;
   const worse = "?ux".includes(letter) ? el("span", { class: `${dotClass(letter)} small` }) : undefined;
-  return el("span", { class: "cell", role: "gridcell", title, "aria-label": title }, el("span", { class: kind }, `${export_.ready}/${export_.all}`), worse);
+  return el("span", { class: "cell", role: "gridcell", title, "aria-label": title }, el("span", { class: kind }, endpointsOf(export_.ready, export_.all, export_.atLeast)), worse);
 }
 
 function dotClass(letter) {
@@ -152,6 +152,7 @@ export function drawLegend() {
   byId("legend").replaceChildren(
     entry(el("span", { class: "badge" }, "2/3"), "exports it: ready/all endpoints"),
     entry(el("span", { class: "badge hollow" }, "0/3"), "none is ready"),
+    entry(el("span", { class: "badge" }, "2+"), "two or more are ready; ? if the number is not known"),
     entry(el("span", { class: "badge differs" }, "1/1"), "differs from the oldest export"),
     entry(el("span", { class: "dot direct" }), "imports it"),
     entry(el("span", { class: "dot gateways" }), "through gateways"),

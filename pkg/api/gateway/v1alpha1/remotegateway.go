@@ -46,6 +46,11 @@ type RemoteGatewaySpec struct {
 	// +listType=atomic
 	RefusedRanges []string `json:"refusedRanges,omitempty"`
 
+	// ownRanges are the ranges of this cluster, in which the gateways find the backends of its exports. If unset, an agent of an earlier
+	// version has written the object, and the gateways do not know them.
+	// +optional
+	OwnRanges *OwnRanges `json:"ownRanges,omitempty"`
+
 	// bundle are the certificates of the authorities that sign the certificates of its gateways, as PEM.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=16384
@@ -64,6 +69,33 @@ type RemoteGatewaySpec struct {
 	// +kubebuilder:validation:MaxProperties=32
 	// +mapType=atomic
 	Properties map[string]PropertyValue `json:"properties,omitzero"`
+}
+
+// OwnRanges are the ranges of the cluster of the gateways.
+type OwnRanges struct {
+	// pods are those of its pods, as its Member says. Gateways connect to addresses in them, and to pods in the host network.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=49
+	// +listType=atomic
+	Pods []string `json:"pods"`
+
+	// nodes are those of its nodes, as its Member says.
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=49
+	// +listType=atomic
+	Nodes []string `json:"nodes,omitempty"`
+
+	// services are those of its Services. Gateways connect to no address in them.
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=49
+	// +listType=atomic
+	Services []string `json:"services,omitempty"`
 }
 
 // PropertyValue is the value of a property of a cluster.

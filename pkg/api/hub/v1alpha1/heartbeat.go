@@ -38,6 +38,26 @@ type HeartbeatSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	ClusterUID string `json:"clusterUID"`
 
+	// nonce is a random number of the process that wrote the object. It distinguishes a cluster from a copy of it, whose clusterUID is
+	// the same. Older agents write none.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Nonce string `json:"nonce,omitempty"`
+
+	// term is one more than the term of the object that this process replaced first. If a process with a lower term renews the object
+	// afterwards, the process with the higher term runs in a copy of the cluster, and stops.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Term int64 `json:"term,omitempty"`
+
+	// contestedAt is when, by the member's clock, another process with its identity has replaced the object the last time, and the member has
+	// continued: another cluster is a copy of the member, or has been.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^[0-9-]{10}T[0-9:]{8}[.][0-9]{6}Z$`
+	// +optional
+	ContestedAt *metav1.MicroTime `json:"contestedAt,omitempty"`
+
 	// agentVersion is the version of the member's agent.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
@@ -54,7 +74,7 @@ type HeartbeatSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	Services int32 `json:"services"`
 
-	// publication is Complete if the hub stores all records of the member, otherwise Partial. While it is Partial, a missing record
+	// publication is Complete if the hub stores all records of the member that can exist, otherwise Partial. While it is Partial, a missing record
 	// does not count as deleted, unless a watch has reported the deletion.
 	Publication Publication `json:"publication"`
 

@@ -29,6 +29,14 @@ const (
 	ReasonAccepted = "Accepted"
 	// ReasonExportsNotFound: the grant is valid, and names ServiceExports that do not exist.
 	ReasonExportsNotFound = "ExportsNotFound"
+	// ReasonClustersNotFound: the rule is valid, and names clusters that are no members.
+	ReasonClustersNotFound = "ClustersNotFound"
+	// ReasonPropertiesNotFound: the rule is valid, and selects clusters by properties that no other member has.
+	ReasonPropertiesNotFound = "PropertiesNotFound"
+	// ReasonNamespacesNotFound: the policy is valid, and names or selects namespaces that this cluster does not have.
+	ReasonNamespacesNotFound = "NamespacesNotFound"
+	// ReasonServicesNotFound: the policy is valid, and names services that this cluster does not export, or does not import.
+	ReasonServicesNotFound = "ServicesNotFound"
 	// ReasonInvalidSelector: the policy has a selector that is not valid.
 	ReasonInvalidSelector = "InvalidSelector"
 	// ReasonEnforced: the gateways enforce the rule.

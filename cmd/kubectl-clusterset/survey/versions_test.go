@@ -1,0 +1,57 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+)
+
+// reasonsOf returns the members of the problems with a reason.
+func reasonsOf(status survey.Status, reason survey.Reason) (members []clusterset.ClusterID) {
+	for _, p := range status.Problems {
+		if p.Reason == reason {
+			members = append(members, p.Member)
+		}
+	}
+	return members
+}
+
+// TestMemberNewer: a member that is newer than the hub is a problem; one of which that is not known is none.
+func TestMemberNewer(t *testing.T) {
+	t.Parallel()
+	for of, want := range map[[2]string][]clusterset.ClusterID{
+		{"v1.2.0", "v1.2.0"}: nil,
+		{"v1.2.0", "v1.1.9"}: nil,
+		{"v1.2.0", "v1.2.1"}: {"east"},
+		{"v1.2.0", "v2.0.0"}: {"east"},
+		{"v1.2.0", "dev"}:    nil,
+		{"", "v1.2.0"}:       nil,
+		{"dev", "v1.2.0"}:    nil,
+		{"dev", "dev"}:       nil,
+	} {
+		r := &records{}
+		r.member("east")
+		r.beats("east", of[1], hubv1alpha1.PublicationComplete, time.Second)
+		h := r.hub(t)
+		h.Version = of[0]
+		status := survey.Assess(h, nil, nil)
+		check.Equal(t, "problems with hub "+of[0]+" and agent "+of[1], want, reasonsOf(status, survey.ReasonMemberNewer))
+		check.Equal(t, "version of the hub", of[0], status.HubVersion)
+	}
+}
+
+// TestRulesMissing: a cluster without a kind of rules has lost its rules.
+func TestRulesMissing(t *testing.T) {
+	t.Parallel()
+	r, members, _ := troubled()
+	check.Equal(t, "problems", []clusterset.ClusterID(nil), reasonsOf(survey.Assess(r.hub(t), members, nil), survey.ReasonRulesMissing))
+	members[0].MissingRules = []string{"ServiceExportGrant"}
+	check.Equal(t, "problems", []clusterset.ClusterID{members[0].ID}, reasonsOf(survey.Assess(r.hub(t), members, nil), survey.ReasonRulesMissing))
+}

@@ -1,0 +1,150 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
+)
+
+// withdrawalGrace is the time for which a service is served after its export was withdrawn: importers read that a little later, and may
+// have another source of the service then.
+const withdrawalGrace = 5 * time.Second
+
+// exports knows which services this cluster exports, and which it has exported a moment ago (G3).
+type exports struct {
+	cache client.Reader
+	// changed is called when open streams may have to end.
+	changed func()
+
+	mu    sync.RWMutex
+	known map[clusterset.ServiceKey]exported
+}
+
+// exported is a service that is exported, or was until a moment ago.
+type exported struct {
+	grantedOnly bool
+	// until is the end of the grace after a withdrawal; zero while the service is exported.
+	until time.Time
+}
+
+// handler follows the ServiceExports.
+func (e *exports) handler() toolscache.ResourceEventHandler {
+	observe := func(object any) {
+		if export, ok := object.(*mcsv1beta1.ServiceExport); ok {
+			e.observe(client.ObjectKeyFromObject(export), export)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    observe,
+		UpdateFunc: func(_, after any) { observe(after) },
+		DeleteFunc: func(object any) {
+			if last, missed := object.(toolscache.DeletedFinalStateUnknown); missed {
+				object = last.Obj
+			}
+			if export, ok := object.(*mcsv1beta1.ServiceExport); ok {
+				e.observe(client.ObjectKeyFromObject(export), nil)
+			}
+		},
+	}
+}
+
+// observe notes the state of a ServiceExport, which is nil if it was deleted. A service that is withdrawn is served for withdrawalGrace, and
+// then its streams end. If the hub's administrator no longer allows it, they end at once.
+func (e *exports) observe(key clusterset.ServiceKey, export *mcsv1beta1.ServiceExport) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before, was := e.known[key]
+	now := before
+	if export != nil {
+		now.grantedOnly = clusterset.IsGrantedOnly(export)
+	}
+	switch {
+	case export != nil && isExported(export):
+		now.until = time.Time{}
+	case !was:
+		return
+	case export != nil && isForbidden(export):
+		e.end(key)
+		return
+	case before.until.IsZero():
+		now.until = time.Now().Add(withdrawalGrace)
+		time.AfterFunc(withdrawalGrace, func() { e.expire(key) })
+	}
+	e.known[key] = now
+	if was && now.grantedOnly != before.grantedOnly {
+		e.changed()
+	}
+}
+
+// expire ends a service whose grace is over, unless it is exported again.
+func (e *exports) expire(key clusterset.ServiceKey) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if until := e.known[key].until; !until.IsZero() && !time.Now().Before(until) {
+		e.end(key)
+	}
+}
+
+// end ends the streams of a service. The caller holds the lock.
+func (e *exports) end(key clusterset.ServiceKey) {
+	delete(e.known, key)
+	e.changed()
+}
+
+// refusal returns why a service is not served; nil if it is exported, or was a moment ago.
+func (e *exports) refusal(ctx context.Context, key clusterset.ServiceKey) *wire.Refusal {
+	if _, ok := e.get(key); ok {
+		return nil
+	}
+	var export mcsv1beta1.ServiceExport // its event is maybe on its path
+	if err := e.cache.Get(ctx, key, &export, client.UnsafeDisableDeepCopy); err != nil {
+		return missing(key, err)
+	}
+	if !isExported(&export) {
+		return notExported(key, "the ServiceExport is not valid, or the hub's administrator does not allow it")
+	}
+	return nil
+}
+
+// isGrantedOnly reports whether an export is for granted clients only, or was when it was withdrawn, or may be.
+func (e *exports) isGrantedOnly(ctx context.Context, key clusterset.ServiceKey) bool {
+	if now, ok := e.get(key); ok {
+		return now.grantedOnly
+	}
+	var export mcsv1beta1.ServiceExport
+	err := e.cache.Get(ctx, key, &export, client.UnsafeDisableDeepCopy)
+	return err != nil || clusterset.IsGrantedOnly(&export)
+}
+
+func (e *exports) get(key clusterset.ServiceKey) (exported, bool) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	now, ok := e.known[key]
+	return now, ok
+}
+
+// isExported reports whether an export is valid, and the hub's administrator allows it. It also is while a change is on its way to the hub,
+// the hub refuses the change, or is not reached: other clusters import what the hub stores. For example, the hub refuses addresses of a
+// member that has moved to another network until its policies have read the Member.
+func isExported(export *mcsv1beta1.ServiceExport) bool {
+	return meta.FindStatusCondition(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady)) != nil && !isForbidden(export) &&
+		meta.IsStatusConditionTrue(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionValid))
+}
+
+// isForbidden reports whether the hub's administrator does not allow an export.
+func isForbidden(export *mcsv1beta1.ServiceExport) bool {
+	ready := meta.FindStatusCondition(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady))
+	return ready != nil && ready.Reason == string(conditions.ReasonNotAllowed)
+}
