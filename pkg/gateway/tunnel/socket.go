@@ -18,8 +18,9 @@ import (
 // recordHeader is the length of the header of a TLS record (RFC 8446, section 5.2).
 const recordHeader = 5
 
-// maxQueued is the number of bytes in the queue above which TLS gets nothing more to read, because it answers some records itself.
-const maxQueued = 64 << 10
+// maxAnswers is the number of bytes of TLS in the queue above which TLS gets nothing more to read, because it answers some records (KeyUpdate)
+// itself. Bytes of streams do not count: if both sides wait with reading until they have sent, both wait for ever.
+const maxAnswers = 4 << 10
 
 // socket is a TCP connection below TLS: first of Go's network poller, for the handshake, then of a loop. It reads many records with one system
 // call, and TLS gets each record in pieces that end with it, so that its own buffer stays as small as the longest one. In a loop it never
@@ -41,6 +42,8 @@ type socket struct {
 	start int
 	used  *buffer
 	holds bool
+	// answers is how many of the bytes since the queue was empty are of TLS itself.
+	answers int
 }
 
 // errNothing says that nothing is there now. TLS returns it and stays usable, because it is temporary.
@@ -76,7 +79,7 @@ func (s *socket) Read(b []byte) (int, error) {
 
 // fill reads what the kernel has. It keeps no large buffer if that is nothing.
 func (s *socket) fill() (err error) {
-	if s.loop != nil && (!s.loop.Readable || s.queued() > maxQueued) {
+	if s.loop != nil && (!s.loop.Readable || s.answers > maxAnswers) {
 		return errNothing
 	}
 	s.move(s.buffers.take(s.next))
@@ -164,6 +167,9 @@ func (s *socket) Write(b []byte) (int, error) {
 	if !s.holds && s.queued() == 0 {
 		n, _ = s.loop.Write(b) // an error is reported by the loop, and by the next flush
 	}
+	if !s.holds {
+		s.answers += len(b) - n
+	}
 	s.keep(b[n:], len(b)-n)
 	return len(b), nil
 }
@@ -205,7 +211,7 @@ func (s *socket) flush() {
 	if s.start += n; s.start < len(s.out) {
 		return
 	}
-	s.out, s.start = s.out[:0], 0
+	s.out, s.start, s.answers = s.out[:0], 0, 0
 	if !s.holds {
 		s.dropQueue()
 	}
