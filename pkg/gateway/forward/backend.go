@@ -112,7 +112,7 @@ func (b *backend) perform(a stream.Action) {
 			c.lost(err)
 			return
 		}
-		if c.conn.Version == 1 || refusal.Code == wire.CodeShutdown || refusal.Code == wire.CodeReconnect || refusal.Code == wire.CodeMalformedOpen {
+		if c.conn.Version == 1 || refusal.Code.EndsConnection() {
 			c.finish()
 		}
 	case stream.SendDone:

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package stream decides what the two sides of a stream do (G6, G7): (state, event) -> (state, actions). It has no socket, no clock, no lock
-// and no goroutine. Package forward gives it the events, and does the actions. docs/gateway-protocol.md has the same states.
+// and no goroutine. Package forward gives it the events, and does the actions. TestDocument compares it with the tables of
+// docs/gateway-protocol.md.
 //
 //	the importing side, that of the client            the exporting side, that of the backend
 //

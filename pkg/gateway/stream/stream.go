@@ -213,7 +213,7 @@ func (s *Stream) lost(e Event, do []Action) []Action {
 	if e.Kind == Unlinked {
 		s.attempts++
 	}
-	kept := hasLink && isRefused && s.reuse && !s.carried && !s.localEnd && refusal.Code != wire.CodeReconnect && refusal.Code != wire.CodeShutdown
+	kept := hasLink && isRefused && s.reuse && !s.carried && !s.localEnd && !refusal.Code.EndsConnection()
 	switch {
 	case kept:
 		do = append(do, Action{Do: FreeLink})

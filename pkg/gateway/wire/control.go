@@ -127,6 +127,11 @@ func (c Code) Retryable() bool {
 	}
 }
 
+// EndsConnection reports whether the connection is closed after REFUSED with this code, whatever its version.
+func (c Code) EndsConnection() bool {
+	return c == CodeMalformedOpen || c == CodeShutdown || c == CodeReconnect
+}
+
 // Encode returns the payload of RESET.
 func (c Code) Encode() []byte { return binary.BigEndian.AppendUint16(nil, uint16(c)) }
 

@@ -1,0 +1,228 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stream
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
+)
+
+// row is a row of a table of docs/gateway-protocol.md. It applies in each of its states, and to each of its events, if its conditions are true.
+type row struct {
+	states, events, conditions []string
+	actions, next              string
+	used                       bool
+}
+
+func rowsOf(t *testing.T, title string) (rows []*row) {
+	t.Helper()
+	document, err := os.ReadFile("../../../docs/gateway-protocol.md")
+	check.Must(t, err)
+	_, after, _ := strings.Cut(string(document), title+"\n\n")
+	table, _, _ := strings.Cut(after, "\n\n")
+	for _, line := range strings.Split(table, "\n")[2:] {
+		cells := strings.Split(line, "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		rows = append(rows, &row{
+			states: strings.Split(cells[1], ", "), events: strings.Split(cells[2], "; "), conditions: strings.Split(cells[3], ", "), actions: cells[4], next: cells[5],
+		})
+	}
+	return rows
+}
+
+// events returns the events by their names in the document.
+func events() map[string][]Event {
+	result := map[string][]Event{
+		"begins": {{Kind: Begin}}, "has a connection": {{Kind: Linked}}, "gets no connection": {{Kind: Unlinked, Err: io.EOF}},
+		"has identified the client": {{Kind: Identified}}, "has no answer for 10 s": {{Kind: Late}}, "has connected to a backend": {{Kind: Connected}},
+		"reads bytes": {{Kind: LocalData, Data: []byte("x")}}, "reads the end": {{Kind: LocalEnd}}, "the socket fails": {{Kind: LocalFailed}},
+		"receives OPENED": {{Kind: LinkOpened}}, "receives DATA": {{Kind: LinkData, Data: []byte("x")}}, "receives FIN": {{Kind: LinkFin}},
+		"receives DONE": {{Kind: LinkDone}}, "receives RESET": {{Kind: LinkReset, Err: ResetError{}}}, "loses the connection": {{Kind: LinkLost, Err: io.EOF}},
+		"must end the stream": {{Kind: Denied, Err: errors.New("denied")}}, "refuses the stream": {{Kind: Denied, Err: &wire.Refusal{}}},
+		"": {{Kind: LocalBlocked}, {Kind: LocalDrained}, {Kind: LinkBlocked}, {Kind: LinkDrained}}, // they change what is read
+	}
+	for code := range wire.CodeUnidentified + 2 {
+		class := "another code"
+		switch {
+		case code == wire.CodeReconnect, code == wire.CodeShutdown, code == wire.CodeMalformedOpen:
+			class = code.String()
+		case code == wire.CodeUnidentified, code == wire.CodeDenied:
+			class = "Unidentified or Denied"
+		case code.Retryable():
+			class = "another code that is retried"
+		}
+		name := "receives REFUSED (" + class + ")"
+		result[name] = append(result[name], Event{Kind: LinkReset, Err: &wire.Refusal{Code: code}})
+	}
+	return result
+}
+
+// happens reports whether a stream can have an event.
+func happens(s *Stream, e Event) bool {
+	_, readsLocal := s.ReadsLocal()
+	waits := s.side == Importing && s.phase == opening && !s.linked
+	switch e.Kind {
+	case Begin, Linked, Unlinked, Identified:
+		return waits
+	case Connected:
+		return s.side == Exporting && s.phase == opening
+	case LocalData, LocalEnd:
+		return readsLocal
+	case LocalFailed, LocalBlocked, LocalDrained:
+		return s.side == Importing || s.phase == open
+	case Denied: // an exporting stream is refused only before it is open
+		return !errors.As(e.Err, new(*wire.Refusal)) || s.side == Exporting && s.phase == opening
+	case LinkOpened, LinkData, LinkFin, LinkReset, LinkDone:
+		return !waits && s.ReadsLink()
+	default:
+		return !waits
+	}
+}
+
+func stateOf(s *Stream) string {
+	if s.side == Importing && s.phase == opening && !s.linked {
+		return "waiting"
+	}
+	return [...]string{"opening", "open", "ended"}[s.phase]
+}
+
+// conditionsOf returns which conditions of the document are true.
+func conditionsOf(s *Stream) map[string]bool {
+	return map[string]bool{
+		"": true, "OPEN had field 10": s.unidentified, "OPEN had no field 10": !s.unidentified, "DATA was sent": s.carried, "no DATA was sent": !s.carried,
+		"FIN was sent": s.localEnd, "FIN was not sent": !s.localEnd, "FIN was received": s.linkEnd, "FIN was not received": !s.linkEnd,
+		"the connection takes bytes": !s.linkBlocked, "the connection takes no more bytes": s.linkBlocked,
+	}
+}
+
+// word returns the words of the document for an action; none for what only the gateway itself sees.
+func word(s *Stream, e Event, a Action) string {
+	var refusal *wire.Refusal
+	answered := s.phase == opening && errors.As(e.Err, &refusal) && !refusal.Code.EndsConnection()
+	switch isFree := a.Do == FreeLink; {
+	case answered && (isFree || a.Do == CloseLink) && isFree == (s.reuse && !s.carried && !s.localEnd):
+		return "release the connection"
+	case a.Do == Connect && a.Fresh:
+		return "get a new connection"
+	case a.Do == SendOpen && (!bytes.Equal(a.Data, s.early) || a.End != s.localEnd):
+		return "send OPEN, but not what was read"
+	case a.Do == AbortLocal && s.side == Exporting && s.phase == opening: // there is no socket yet
+		return ""
+	}
+	return map[Do]string{
+		Connect: "get a connection", Identify: "identify the client", SendOpen: "send OPEN, then as DATA and FIN what was read", SendOpened: "send OPENED",
+		SendData: "send DATA", SendFin: "send FIN", SendReset: "send RESET", SendRefused: "send REFUSED", SendDone: "send DONE", WriteLocal: "write the bytes",
+		ShutLocal: "write the end", CloseLocal: "close the socket", AbortLocal: "reset the socket", FreeLink: "keep the connection",
+		FinishLink: "close the connection after it", CloseLink: "close the connection",
+	}[a.Do]
+}
+
+const violation = "close the connection, reset the socket -> ended"
+
+// want returns what a document says of an event: the actions and the next state, and false if it says nothing.
+func want(t *testing.T, rows []*row, name string, s *Stream, e Event) (string, bool) {
+	t.Helper()
+	var found []*row
+	state, conditions := stateOf(s), conditionsOf(s)
+	for _, r := range rows {
+		if slices.Contains(r.events, name) && slices.Contains(r.states, state) && !slices.ContainsFunc(r.conditions, func(c string) bool { return !conditions[c] }) {
+			r.used = true
+			found = append(found, r)
+		}
+	}
+	if len(found) != 1 {
+		if len(found) > 1 {
+			t.Errorf("%s, %s: several rows", state, name)
+		}
+		return violation, strings.HasPrefix(name, "receives")
+	}
+	r := *found[0]
+	if r.next == "the same" {
+		r.next = state
+	}
+	if s.attempts == MaxAttempts || s.attempts == MaxAttempts-1 && e.Kind == Unlinked { // it was the last one
+		for _, again := range []string{"get a connection", "get a new connection", "identify the client"} {
+			if before, is := strings.CutSuffix(r.actions, again); is {
+				r.actions, r.next = before+"reset the socket", "ended"
+			}
+		}
+	}
+	return r.actions + " -> " + r.next, true
+}
+
+// The tables of docs/gateway-protocol.md say what Next does, in each state that a stream can reach. What has no row changes nothing, but a
+// frame is a violation.
+//
+// spec: G6, G7
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	for side, title := range []string{Importing: "The dialer's states:", Exporting: "The exporter's states:"} {
+		rows, seen, all := rowsOf(t, title), map[string]bool{}, events()
+		var todo []Stream
+		for _, unidentified := range []bool{false, true} {
+			for _, reuse := range []bool{false, true} {
+				s := New(Side(side), unidentified) //nolint:gosec // 0 or 1
+				s.Reusable(reuse)
+				todo = append(todo, s)
+			}
+		}
+		for ; len(todo) > 0; todo = todo[1:] {
+			before := todo[0]
+			before.early = before.early[:min(1, len(before.early))]
+			if key := fmt.Sprint(before); seen[key] || before.IsOver() {
+				continue
+			} else {
+				seen[key] = true
+			}
+			for name, kinds := range all {
+				for _, e := range kinds {
+					if !happens(&before, e) {
+						continue
+					}
+					after := before
+					after.early = slices.Clone(before.early)
+					actions, err := after.Next(e, nil)
+					if err == nil {
+						todo = append(todo, after)
+					}
+					if name == "" {
+						continue
+					}
+					var words []string
+					for _, a := range actions {
+						if w := word(&before, e, a); w != "" {
+							words = append(words, w)
+						}
+					}
+					got := strings.Join(words, ", ") + " -> " + stateOf(&after)
+					if err != nil {
+						got = violation
+					}
+					says, any := want(t, rows, name, &before, e)
+					if any && got != says || !any && (len(actions) > 0 || !reflect.DeepEqual(before, after)) {
+						t.Errorf("%s, %s (%+v): the code does %q; a row of the document: %t, which says %q", stateOf(&before), name, before, got, any, says)
+					}
+				}
+			}
+		}
+		for _, r := range rows {
+			if !r.used {
+				t.Errorf("no stream does this: %+v", *r)
+			}
+		}
+		t.Logf("%s %d rows, %d states", title, len(rows), len(seen))
+	}
+}
