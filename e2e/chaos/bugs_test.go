@@ -66,7 +66,7 @@ type testBug struct {
 }
 
 func testBugs() []testBug {
-	const forward = "pkg/gateway/forward"
+	const handshakes, pool, stream, forward = "pkg/gateway/handshakes", "pkg/gateway/pool", "pkg/gateway/stream", "pkg/gateway/forward"
 	return []testBug{
 		{"publish-waits-for-what-cannot-exist", "controllers/publish", "TestIsSettled", "settled: {created:false updated:false deleted:true lost:false}, want {created:true", ""},
 		{"publish-settles-while-the-hub-starts", "controllers/publish", "TestIsSettled", "settled: {created:true updated:true deleted:true lost:false}, want {created:false", ""},
@@ -75,6 +75,18 @@ func testBugs() []testBug {
 		{"gateways-wait-for-silent-connections", forward, "TestSilentPath", "of which no byte was sent", ""},
 		{"gateways-accept-expired-certificates", forward, "TestRightOfEachStream", "want a reset", ""},
 		{"gateways-check-rights-at-the-handshake-only", forward, "TestRightOfEachStream", "want a reset", ""},
+		{"gateways-close-answered-handshakes", handshakes, "TestSlowPeers", "before the grace has passed", ""},
+		{"gateways-count-known-peers-as-handshakes", forward, "TestHostileDialer", "a peer that is verified is closed because of others", ""},
+		{"gateways-dial-without-bound", pool, "TestManyClients", "first dials", ""},
+		{"gateways-count-lost-connections-as-success", pool, "TestPauses", "a dial after a failure is not verified", ""},
+		{"gateways-dial-addresses-that-have-failed", pool, "TestNextAddress", "neither the silent address nor the one that has failed", ""},
+		{"gateways-give-all-streams-to-one-cluster", forward, "TestStreamsToEachCluster", "streams of 10.0.0.1 to [west]", ""},
+		{"gateways-do-not-watch-half-closed-sockets", forward, "TestWatched", "streams are counted", ""},
+		{"gateways-close-after-refused", stream, "TestDocument", "opening, receives REFUSED (another code)", ""},
+		{"gateways-retry-without-pause", stream, "TestPauses", "pauses (-want +got)", ""},
+		{"gateways-ask-again-after-denials", forward, "TestDeniedAgain", "clients have caused", ""},
+		{"gateways-look-up-before-access", forward, "TestDeniedBeforeBackends", "denied, and it is not exported", ""},
+		{"gateways-begin-streams-without-memory", forward, "TestMemoryOfStreams", "stream 2: <nil>", ""},
 		{"status-writes-change-labels", "e2e/integration/agent", "TestAdmissionPolicy", "our label is written by status of Service", ""},
 		{"gateways-forward-to-gateways", "e2e/chaos", "TestGatewayFaults", "streams lead in circles", "two services lead to each other"},
 		{"ports-are-given-twice", "e2e/chaos", "TestGatewayFaults", "has arrived at", "a service is withdrawn while all listening ports are in use"},

@@ -25,8 +25,8 @@ func TestWatched(t *testing.T) {
 	type ends struct{ client, backend *net.TCPConn }
 	for state, bring := range map[string]func(ends){
 		"idle":                      func(ends) {},
-		"the client has sent all":   func(e ends) { _ = e.client.CloseWrite() },
-		"the backend has sent all":  func(e ends) { _ = e.backend.CloseWrite() },
+		"the client has sent all":   func(e ends) { end(e.client, e.backend) },
+		"the backend has sent all":  func(e ends) { end(e.backend, e.client) },
 		"the client does not read":  func(e ends) { fill(e.backend, make([]byte, 64<<10), 200*time.Millisecond, 64<<20) },
 		"the backend does not read": func(e ends) { fill(e.client, make([]byte, 64<<10), 200*time.Millisecond, 64<<20) },
 	} {
@@ -79,6 +79,13 @@ func TestWatched(t *testing.T) {
 			})
 		}
 	}
+}
+
+// end ends one direction, and waits until the other side has seen it.
+func end(from, to *net.TCPConn) {
+	_ = from.CloseWrite()
+	_ = to.SetReadDeadline(time.Now().Add(deadline))
+	_, _ = to.Read(make([]byte, 1))
 }
 
 func reset(conn *net.TCPConn) {
