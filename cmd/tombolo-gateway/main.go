@@ -24,6 +24,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/cmd/tombolo-gateway/gateway"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/budget"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
 )
 
 // version is set in a release build.
@@ -65,13 +66,15 @@ func parse(args []string) (gateway.Options, error) {
 	flags.DurationVar(&options.DrainTimeout, "drain-timeout", 50*time.Second, "how long a gateway that stops waits for its streams. It must be less than the pod's terminationGracePeriodSeconds")
 	flags.IntVar(&options.MaxStreams, "max-streams", 20_000, "largest number of streams in each direction. Of those to other clusters, the last quarter is for clusters with less than an eighth of this number")
 	flags.IntVar(&options.MaxStreamsEach, "max-streams-each", 5_000, "largest number of streams of one client address, and of one other cluster")
-	flags.IntVar(&options.LargeBuffers, "large-buffers", 256, "largest number of buffers of 256 KiB; if all are in use, streams use smaller ones")
-	streamMemory := flags.Int64("stream-memory", 0, "memory of the streams of both directions in MiB, of which one client address or other cluster can use half; 0 for 60 % of the memory limit of the container. If it is used up, new streams are refused. The limit is the environment variable GOMEMLIMIT, otherwise that of the cgroup, otherwise 1 GiB")
+	flags.IntVar(&options.LargeBuffers, "large-buffers", 0, "largest number of buffers of 256 KiB; 0 for 5 % of the memory limit of the container. If all are in use, streams use buffers of 20 KiB, of as much memory, and then of 5 KiB, of which each stream has enough")
+	streamMemory := flags.Int64("stream-memory", 0, "memory of the streams of both directions in MiB, of which one client address or other cluster can use half; 0 for 55 % of the memory limit of the container. If it is used up, new streams are refused. The limit is the environment variable GOMEMLIMIT, otherwise that of the cgroup, otherwise 1 GiB")
 	access := flags.Bool("access-log", false, "write a line as JSON to the standard output for each stream that has ended")
 	if err := flags.Parse(args); err != nil {
 		return options, err
 	}
-	options.StreamMemory = cmp.Or(*streamMemory<<20, budget.SetLimit())
+	streams, buffers := budget.SetLimit()
+	options.StreamMemory = cmp.Or(*streamMemory<<20, streams)
+	options.LargeBuffers = cmp.Or(options.LargeBuffers, int(buffers/tunnel.LargeSize))
 	if flags.NArg() > 0 {
 		return options, fmt.Errorf("unexpected argument %q: see --help", flags.Arg(0))
 	}

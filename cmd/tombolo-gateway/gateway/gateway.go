@@ -72,23 +72,24 @@ func newGateway(ctx context.Context, options Options, cache client.Reader, recor
 	}
 	g.remotes.Store(&map[clusterset.ClusterID]remote{})
 	g.setProblem(errors.New("the gateway has not read its configuration yet"))
-	limits := func(perStream int, memory *budget.Memory) *forward.Limits {
-		return &forward.Limits{Total: perStream * options.MaxStreams, Each: perStream * options.MaxStreamsEach, Memory: memory}
+	memory := budget.New(options.StreamMemory)
+	limits := func(perStream, bytes int) *forward.Limits {
+		return &forward.Limits{Total: perStream * options.MaxStreams, Each: perStream * options.MaxStreamsEach, Memory: memory, Bytes: bytes}
 	}
-	streams := budget.New(options.StreamMemory)
 	metrics := forward.NewMetrics("import")
 	pool := &forward.Pool{
 		Addresses: func(id clusterset.ClusterID) []string { return slices.Clone((*g.remotes.Load())[id].addresses) },
 		Permit:    func(id clusterset.ClusterID, ip netip.Addr) error { return (*g.remotes.Load())[id].permit(ip) },
 		Config:    func(id clusterset.ClusterID) *tls.Config { return g.trust().Client(id) },
-		Buffers:   buffers, Metrics: metrics,
+		Buffers:   buffers, Metrics: metrics, Memory: memory,
 	}
 	log := accessLog(options.AccessLog) //nolint:contextcheck // a line of the access log needs none
-	g.importer = &forward.Importer{Pool: pool, Permissions: g.rules.importing, Identify: g.pods.of, Buffers: buffers, Metrics: metrics, Limits: limits(1, streams), Access: log}
+	g.importer = &forward.Importer{Pool: pool, Permissions: g.rules.importing, Identify: g.pods.of, Buffers: buffers, Metrics: metrics, Limits: limits(1, budget.Stream), Access: log}
 	g.rules.identify = g.pods.now
 	g.exporter = &forward.Exporter{
 		Backends:    backends{cache, g.backendRules, g.rules.exports},
-		Permissions: g.rules.exporting, Buffers: buffers, Metrics: forward.NewMetrics("export"), Limits: limits(1, streams), Connections: limits(2, nil), Access: log,
+		Permissions: g.rules.exporting, Buffers: buffers, Metrics: forward.NewMetrics("export"), Access: log,
+		Limits: limits(1, budget.Stream-budget.Connection), Connections: limits(2, budget.Connection),
 	}
 	g.exporter.Refused = g.logRefusedStream
 	g.clients.addresses, g.clients.lag, g.clients.open = options.PodIPs, proxyLag, map[string]*listener{}

@@ -51,7 +51,7 @@ type Options struct {
 	MaxStreams, MaxStreamsEach int
 	// StreamMemory is the memory of the streams of both directions, in bytes; 0 for no bound.
 	StreamMemory int64
-	// LargeBuffers is the largest number of buffers of 256 KiB.
+	// LargeBuffers is the largest number of buffers of 256 KiB; small ones have as much memory.
 	LargeBuffers int
 	Log          logr.Logger
 	// AccessLog gets a line for each stream that has ended; nil for none.

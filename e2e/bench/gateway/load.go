@@ -74,7 +74,7 @@ func serve(conn net.Conn) {
 // open connects and sends the first message.
 func (p *pair) open(ctx context.Context, mode byte) (conn net.Conn, err error) {
 	err = p.sites.near.within(func() (err error) {
-		var dialer net.Dialer
+		dialer := net.Dialer{LocalAddr: p.from}
 		conn, err = dialer.DialContext(ctx, "tcp", p.client)
 		return err
 	})

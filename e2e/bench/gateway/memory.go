@@ -109,7 +109,8 @@ type full struct {
 }
 
 // fullRow measures the largest resident memory of a gateway whose streams are as many as it may have, in both directions, while the readers of
-// half of them do not read. As a process may open fewer files than that needs, the limits of streams and of memory are both reduced.
+// half of them do not read. More are tried, and refused when the memory for streams is used up. As a process may open fewer files than that needs,
+// the limits of streams and of memory are both reduced.
 func fullRow(ctx context.Context, b *bench, who pairKind, folder string) error {
 	n := min(b.idle/4, b.files/4-200)
 	limit := withoutStreams + (podMemory-withoutStreams)*float64(n)/podStreams
@@ -118,7 +119,7 @@ func fullRow(ctx context.Context, b *bench, who pairKind, folder string) error {
 		return err
 	}
 	defer backend.stop()
-	two, err := b.startFull(ctx, who, folder, backend.client, n, fmt.Sprintf("GOMEMLIMIT=%d", int(0.9*limit)))
+	two, err := b.startFull(ctx, who, folder, backend.client, n, fmt.Sprintf("GOMEMLIMIT=%d", int(limit))) // as in manifests/gateway
 	if err != nil {
 		return err
 	}
@@ -158,7 +159,7 @@ func (f *full) fill(ctx context.Context, open streams) (refused int, err error) 
 	var mu sync.Mutex
 	err = open.forEach(func(i int) (err error) {
 		p := *f.processes
-		p.client = f.clients[i%2]
+		p.client, p.from = f.clients[i%2], &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(i/2%64))} // one client may have half of the memory
 		switch {
 		case !isStalled(i):
 			open[i], err = p.answered(ctx)

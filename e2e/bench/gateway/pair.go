@@ -62,9 +62,10 @@ func (k pairKind) isGateways() bool { return k.forwardsAs() == tombolo || k == b
 // pair is two running processes: the clients connect to one, which forwards by mutual TLS to the other, which forwards to the backend.
 type pair struct {
 	kind    pairKind
-	client  string // the address for clients
-	denied  string // for clients that are denied; empty for none
-	between string // of the exporting gateway, for the other one
+	client  string   // the address for clients
+	from    net.Addr // of the clients; nil for any
+	denied  string   // for clients that are denied; empty for none
+	between string   // of the exporting gateway, for the other one
 	files   map[clusterset.ClusterID]certificates
 	sites   *sites // where it runs
 	// processes are the exporting and the importing one.

@@ -29,6 +29,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/access"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/budget"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/forward"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
@@ -119,8 +120,11 @@ func (c roleConfig) serveGateway(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	buffers := tunnel.NewBuffers(256)
-	limits := func() *forward.Limits { return &forward.Limits{Total: c.Streams, Each: c.Streams} }
+	forStreams, forBuffers := budget.SetLimit()
+	buffers, memory := tunnel.NewBuffers(int(forBuffers/tunnel.LargeSize)), budget.New(forStreams)
+	limits := func(perStream, bytes int) *forward.Limits {
+		return &forward.Limits{Total: perStream * c.Streams, Each: perStream * c.Streams, Memory: memory, Bytes: bytes}
+	}
 	ended := make(chan error)
 	if c.Export != nil {
 		permissions, err := c.permissions(policyv1alpha1.DirectionExport)
@@ -128,7 +132,8 @@ func (c roleConfig) serveGateway(ctx context.Context) error {
 			return err
 		}
 		e := &forward.Exporter{
-			Backends: fixed{netip.MustParseAddrPort(c.Export.Backend)}, Buffers: buffers, Metrics: forward.NewMetrics("export"), Limits: limits(), Connections: limits(),
+			Backends: fixed{netip.MustParseAddrPort(c.Export.Backend)}, Buffers: buffers, Metrics: forward.NewMetrics("export"),
+			Limits: limits(1, budget.Stream-budget.Connection), Connections: limits(2, budget.Connection),
 			Permissions: permissions,
 		}
 		listener, err := listenTCP(c.Export.Listen)
@@ -145,9 +150,9 @@ func (c roleConfig) serveGateway(ctx context.Context) error {
 		metrics := forward.NewMetrics("import")
 		i := &forward.Importer{
 			Pool: &forward.Pool{
-				Addresses: func(clusterset.ClusterID) []string { return slices.Clone(c.Import.Gateways) }, Config: trust.Client, Buffers: buffers, Metrics: metrics,
+				Addresses: func(clusterset.ClusterID) []string { return slices.Clone(c.Import.Gateways) }, Config: trust.Client, Buffers: buffers, Metrics: metrics, Memory: memory,
 			},
-			Buffers: buffers, Metrics: metrics, Limits: limits(), Permissions: permissions,
+			Buffers: buffers, Metrics: metrics, Limits: limits(1, budget.Stream), Permissions: permissions,
 		}
 		i.Pool.Want([]clusterset.ClusterID{c.Import.Cluster}) //nolint:contextcheck // connections outlive whoever wants them
 		for service, address := range map[string]string{allowedService: c.Import.Listen, deniedService: c.Import.Denied} {

@@ -9,11 +9,18 @@ import (
 	"sync"
 )
 
-// Stream is what a stream takes at least, in bytes: it is acquired before the stream begins.
-const Stream = 40 << 10
+// What is acquired before a connection between gateways or a stream begins, in bytes: all that it holds when its peers do not read, but
+// buffers that are limited as a whole (tunnel.Buffers). So an open stream needs nothing more, and moves its bytes when the memory is used up.
+const (
+	// Connection is for a connection that carries no stream: the state of TLS (10 KiB), which keeps a buffer for one record. Go makes that 18 KiB,
+	// or up to 40 KiB if records become longer step by step, and 25 KiB were measured for a mean.
+	Connection = 32 << 10
+	// Stream is for a stream with its connection: beside that, three tiny buffers, which keep what its peers do not take (14 KiB).
+	Stream = Connection + 16<<10
+)
 
-// Memory is the memory for the streams of both directions, in bytes. If it is used up, no new stream begins, and streams that are open
-// hold no more bytes than before. A nil Memory has no bound.
+// Memory is the memory for the connections and streams of both directions, in bytes. If it is used up, no new stream begins. A nil Memory has
+// no bound.
 type Memory struct {
 	total, each int64
 
@@ -45,6 +52,19 @@ func (b *Memory) Acquire(of string, bytes int) bool {
 	b.of[of] += n
 	return true
 }
+
+// IsScarce reports whether three quarters are acquired: the rest is for streams of clusters that have few.
+func (b *Memory) IsScarce() bool {
+	if b == nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used >= b.total/4*3
+}
+
+// Few returns the bytes of the streams to a cluster up to which it gets more if the memory is scarce: an eighth.
+func (b *Memory) Few() int { return int(b.total / 8) }
 
 // Release gives bytes back that were acquired for a client or cluster.
 func (b *Memory) Release(of string, bytes int) {

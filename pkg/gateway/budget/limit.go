@@ -15,17 +15,17 @@ import (
 // DefaultLimit is the memory limit, in bytes, if there is none.
 const DefaultLimit = 1 << 30
 
-// SetLimit sets the limit at which Go collects garbage more often to 85 % of the memory limit of the container, and returns the memory for
-// streams, in bytes: 60 % of that limit. The rest is for the kernel's buffers of sockets, the caches and the large buffers. The limit is
-// GOMEMLIMIT, otherwise that of the cgroup, otherwise DefaultLimit, which limits only the streams.
-func SetLimit() int64 {
+// SetLimit sets the limit at which Go collects garbage more often to 75 % of the memory limit of the container, and returns the memory for
+// streams, and for each of large and small buffers, in bytes: 55 % and 5 % of that limit. The rest is for the kernel's buffers of sockets and the
+// caches. The limit is GOMEMLIMIT, otherwise that of the cgroup, otherwise DefaultLimit, which limits only the streams and buffers.
+func SetLimit() (streams, buffers int64) {
 	limit := limitOf(debug.SetMemoryLimit(-1), os.DirFS("/sys/fs/cgroup"))
 	if limit == 0 {
 		limit = DefaultLimit
 	} else {
-		debug.SetMemoryLimit(limit / 100 * 85)
+		debug.SetMemoryLimit(limit / 100 * 75)
 	}
-	return limit / 100 * 60
+	return limit / 100 * 55, limit / 100 * 5
 }
 
 // limitOf returns the memory limit of the process; 0 if there is none. goLimit is the limit of the Go runtime, which GOMEMLIMIT sets.

@@ -17,6 +17,9 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
+// maxLate is the number of bytes of a refused stream that a dialer may have sent before it has received REFUSED.
+const maxLate = 64 << 10
+
 var errIdle = errors.New("the connection was idle for too long")
 
 // accepted is a connection that another gateway has opened, which carries one stream after another. Its fields belong to its loop.
@@ -171,7 +174,7 @@ func (c *accepted) receive(frame tunnel.Frame) error {
 			return nil
 		}
 		return err
-	case idle && c.current.refused && (frame.Type == wire.TypeFin || frame.Type == wire.TypeData && c.late+frame.Length <= stream.MaxEarly):
+	case idle && c.current.refused && (frame.Type == wire.TypeFin || frame.Type == wire.TypeData && c.late+frame.Length <= maxLate):
 		c.late += frame.Length // sent before the dialer has received REFUSED
 		return nil
 	case idle:

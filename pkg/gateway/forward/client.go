@@ -30,11 +30,12 @@ type client struct {
 	ctx      context.Context //nolint:containedctx // of the log
 	loop     atomic.Pointer[loop.Loop]
 
-	link    *link
-	waiting func() bool // ends the wait for a link; nil if there is none
-	asked   time.Time   // when OPEN was sent
-	failed  string      // the address of the last gateway that did not open the stream
-	peer    net.Addr    // the last gateway
+	link     *link
+	waiting  func() bool // ends the wait for a link; nil if there is none
+	asked    time.Time   // when OPEN was sent
+	failed   string      // the address of the last gateway that did not open the stream
+	peer     net.Addr    // the last gateway
+	hasEarly bool        // memory for early bytes is reserved
 	// unregister, release and closed are called at the end, and ended then. closed is nil if the stream was never open.
 	unregister, release, closed func()
 	ended                       func(error)
@@ -116,6 +117,10 @@ func (c *client) perform(a stream.Action) {
 		c.connect(a)
 	case stream.Identify:
 		c.identify()
+	case stream.ReserveEarly:
+		if c.hasEarly = c.importer.Buffers.ReserveEarly(); c.hasEarly {
+			c.KeepAll()
+		}
 	case stream.SendOpen:
 		c.open(a)
 	case stream.Open:
@@ -233,12 +238,21 @@ func (c *client) identify() {
 
 // opened counts the stream when it is open.
 func (c *client) opened() {
+	c.releaseEarly()
 	c.closed = c.importer.Metrics.opened(c.cluster)
 	observe(c.importer.Metrics.openSeconds, c.cluster, time.Since(c.started))
 }
 
+func (c *client) releaseEarly() {
+	if c.hasEarly {
+		c.hasEarly = false
+		c.importer.Buffers.ReleaseEarly()
+	}
+}
+
 // finish is the end of the stream.
 func (c *client) finish(err error) {
+	c.releaseEarly()
 	if c.waiting != nil {
 		c.waiting()
 	}

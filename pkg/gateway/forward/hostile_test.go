@@ -278,7 +278,7 @@ func TestLimits(t *testing.T) {
 func TestMemoryOfStreams(t *testing.T) {
 	t.Parallel()
 	streams := budget.New(4 * budget.Stream)
-	in, out := &Limits{Total: 10, Each: 10, Memory: streams}, &Limits{Total: 10, Each: 10, Memory: streams}
+	in, out := &Limits{Total: 10, Each: 10, Memory: streams, Bytes: budget.Stream}, &Limits{Total: 10, Each: 10, Memory: streams, Bytes: budget.Stream}
 	var release []func()
 	for i, step := range []struct {
 		limits *Limits

@@ -14,13 +14,14 @@ import (
 
 // Limits bound the streams of a gateway in one direction (G12).
 //
-// Streams to other clusters are also bounded for each of them, so that one that does not answer does not use up all: the last quarter is for
-// clusters with less than an eighth.
+// Streams to other clusters are also bounded for each of them, so that one that does not answer does not use up all: the last quarter of the
+// streams, and of the memory, is for clusters with less than an eighth.
 type Limits struct {
 	// Total is the largest number of streams, and Each that of one client address or one cluster that opens them.
 	Total, Each int
-	// Memory is the budget of which each stream takes budget.Stream bytes; nil for none.
+	// Memory is the budget of which each takes a number of bytes; nil for none.
 	Memory *budget.Memory
+	Bytes  int
 
 	mu    sync.Mutex
 	total int
@@ -38,7 +39,7 @@ func (l *Limits) acquire(of string, to ...clusterset.ClusterID) (func(), error) 
 	if err := l.reached(of, to); err != nil {
 		return nil, err
 	}
-	if !l.Memory.Acquire(of, budget.Stream) {
+	if !l.Memory.Acquire(of, l.Bytes) {
 		return nil, errMemory
 	}
 	if l.each == nil {
@@ -57,7 +58,7 @@ func (l *Limits) acquire(of string, to ...clusterset.ClusterID) (func(), error) 
 		for _, cluster := range to {
 			add(l.to, cluster, -1)
 		}
-		l.Memory.Release(of, budget.Stream)
+		l.Memory.Release(of, l.Bytes)
 	}, nil
 }
 
@@ -72,6 +73,9 @@ func (l *Limits) reached(of string, to []clusterset.ClusterID) error {
 	for _, cluster := range to {
 		if l.total >= l.Total-l.Total/4 && l.to[cluster] >= l.Total/8 {
 			return fmt.Errorf("the gateway has %d streams, %d of them to cluster %s: the rest is for other clusters", l.total, l.to[cluster], cluster)
+		}
+		if l.Memory.IsScarce() && l.to[cluster]*l.Bytes >= l.Memory.Few() {
+			return fmt.Errorf("the streams of the gateway use three quarters of the memory that they may have, %d of them to cluster %s: the rest is for other clusters", l.to[cluster], cluster)
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/budget"
 )
 
 // A cluster that does not answer cannot use up the streams to other clusters, and one cluster alone can use most of them. The numbers of a
@@ -54,4 +55,41 @@ func TestStreamsToEachCluster(t *testing.T) {
 	n, err := open("east")
 	check.Equal(t, "streams that a cluster opens", 70, n)
 	check.Equal(t, "error", "east has 70 streams at this gateway, as many as it may have", check.Message(err))
+}
+
+// The memory of the streams is bounded for each client, and for each cluster as their number is.
+//
+// spec: G12
+func TestMemoryOfEachCluster(t *testing.T) {
+	t.Parallel()
+	memory := budget.New(80)
+	l := &Limits{Total: 1000, Each: 1000, Memory: memory, Bytes: 2}
+	var release []func()
+	for _, step := range []struct {
+		of   string
+		to   clusterset.ClusterID
+		n    int
+		want string
+	}{
+		{"10.0.0.1", "west", 20, errMemory.Error()},
+		{"10.0.0.2", "west", 10, "the streams of the gateway use three quarters of the memory that they may have, 30 of them to cluster west: the rest is for other clusters"},
+		{"10.0.0.3", "north", 5, "the streams of the gateway use three quarters of the memory that they may have, 5 of them to cluster north: the rest is for other clusters"},
+		{"10.0.0.4", "south", 5, "the streams of the gateway use three quarters of the memory that they may have, 5 of them to cluster south: the rest is for other clusters"},
+		{"10.0.0.5", "far", 0, errMemory.Error()},
+	} {
+		for i := range step.n + 1 {
+			done, err := l.acquire(step.of, step.to)
+			if i < step.n {
+				check.Must(t, err)
+				release = append(release, done)
+				continue
+			}
+			check.Equal(t, fmt.Sprintf("one more stream of %s to %s", step.of, step.to), step.want, check.Message(err))
+		}
+	}
+	for _, done := range release {
+		done()
+	}
+	used, each := memory.Used()
+	check.Equal(t, "bytes at the end", 0, int(used)+len(each))
 }

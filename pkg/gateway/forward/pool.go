@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/budget"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/pool"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
 )
@@ -36,6 +37,9 @@ type Pool struct {
 	Config  func(clusterset.ClusterID) *tls.Config
 	Buffers *tunnel.Buffers
 	Metrics *Metrics
+	// Memory is the budget of which each idle connection takes budget.Connection bytes, but the warm ones; nil for none. That of a stream
+	// includes its connection.
+	Memory *budget.Memory
 
 	mu      sync.Mutex
 	closed  bool
@@ -162,8 +166,20 @@ func (p *Pool) give(l *link) {
 	p.count(r)
 }
 
-// count sets the metrics of a cluster's connections. The caller holds the lock.
+// count sets the metrics of a cluster's connections, and acquires the memory of idle ones. It closes those for which there is none. The caller
+// holds the lock.
 func (p *Pool) count(r *remote) {
+	for ; r.paid > max(0, len(r.idle)-warm); r.paid-- {
+		p.Memory.Release(string(r.cluster), budget.Connection)
+	}
+	for r.paid < len(r.idle)-warm {
+		if !p.Memory.IsScarce() && p.Memory.Acquire(string(r.cluster), budget.Connection) {
+			r.paid++
+			continue
+		}
+		r.idle[0].close()
+		r.idle = slices.Delete(r.idle, 0, 1)
+	}
 	p.Metrics.connections.WithLabelValues(string(r.cluster), "warm").Set(float64(len(r.idle)))
 	p.Metrics.connections.WithLabelValues(string(r.cluster), "used").Set(float64(len(r.links) - len(r.idle)))
 }

@@ -19,6 +19,7 @@ type remote struct {
 	cluster clusterset.ClusterID
 	plan    pool.Remote
 	idle    []*link // the last one was used last
+	paid    int     // idle ones whose memory is acquired
 	links   map[*link]struct{}
 	waiting map[pool.Waiter]func(*link, error)
 	// then are the calls to make when the lock is released.

@@ -59,24 +59,25 @@ type Do uint8
 
 // The actions, which are to be done in their order.
 const (
-	Connect     Do = iota // importing: ask for a link; a Fresh one is not one that is idle now
-	Identify              // importing: find out who the client is
-	SendOpen              // importing: OPEN, then Data if there is some, then FIN if End is set
-	Open                  // importing: the stream is open
-	SendOpened            // exporting
-	SendData              // Data
-	SendFin               // FIN
-	SendReset             // RESET, because the local socket has failed
-	SendRefused           // exporting: REFUSED because of Err
-	SendDone              // exporting
-	WriteLocal            // Data
-	ShutLocal             // say that nothing more will be written
-	CloseLocal            // all was forwarded
-	AbortLocal            // reset
-	FreeLink              // it can carry another stream
-	FinishLink            // close it after what was sent
-	CloseLink             // close it now
-	Finish                // the stream has ended, because of Err; nil if all was forwarded
+	Connect      Do = iota // importing: ask for a link; a Fresh one is not one that is idle now
+	Identify               // importing: find out who the client is
+	ReserveEarly           // importing: call KeepAll if there is memory for more of the client's bytes
+	SendOpen               // importing: OPEN, then Data if there is some, then FIN if End is set
+	Open                   // importing: the stream is open
+	SendOpened             // exporting
+	SendData               // Data
+	SendFin                // FIN
+	SendReset              // RESET, because the local socket has failed
+	SendRefused            // exporting: REFUSED because of Err
+	SendDone               // exporting
+	WriteLocal             // Data
+	ShutLocal              // say that nothing more will be written
+	CloseLocal             // all was forwarded
+	AbortLocal             // reset
+	FreeLink               // it can carry another stream
+	FinishLink             // close it after what was sent
+	CloseLink              // close it now
+	Finish                 // the stream has ended, because of Err; nil if all was forwarded
 )
 
 // Action is what is to be done.

@@ -96,6 +96,8 @@ func (m *model) imports(e Event) {
 			if m.link != nil {
 				m.fatalf("a stream with a link asks for one")
 			}
+		case ReserveEarly:
+			m.importing.KeepAll()
 		case Identify:
 			m.waits, m.waitFor = true, "identity"
 		case SendOpen:

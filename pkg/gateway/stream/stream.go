@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	// MaxEarly is the number of client bytes that are sent without an answer, and kept for another attempt.
-	MaxEarly = 64 << 10
+	// MaxEarly is the number of client bytes that are sent without an answer, and kept for another attempt: as many as TCP sends at first
+	// without an answer (10 segments, RFC 6928), so that more would seldom save a round trip. freeEarly of them need no memory.
+	MaxEarly, freeEarly = 14600, 2 << 10
 	// MaxAttempts is the number of links on which a stream is tried.
 	MaxAttempts = 4
 )
@@ -38,6 +39,7 @@ type Stream struct {
 
 	// The rest is for the importing side while it is opening. early are the client's bytes.
 	early        []byte
+	keepsAll     bool // MaxEarly bytes, not only freeEarly
 	linked       bool // OPEN was sent on a link
 	carried      bool // the link may carry bytes of the client
 	unidentified bool
@@ -56,8 +58,15 @@ func (s *Stream) ReadsLocal() (int, bool) {
 	case s.phase == open:
 		return wire.MaxData, true
 	}
-	return MaxEarly - len(s.early), s.side == Importing && len(s.early) < MaxEarly
+	most := freeEarly
+	if s.keepsAll {
+		most = MaxEarly
+	}
+	return most - len(s.early), s.side == Importing && len(s.early) < most
 }
+
+// KeepAll says that there is memory for MaxEarly bytes.
+func (s *Stream) KeepAll() { s.keepsAll = true }
 
 // ReadsLink reports whether frames of the other gateway are wanted.
 func (s *Stream) ReadsLink() bool {
@@ -114,6 +123,9 @@ func (s *Stream) Next(e Event, do []Action) ([]Action, error) {
 func (s *Stream) localData(data []byte, do []Action) []Action {
 	if s.phase == opening {
 		s.early = append(s.early, data...)
+		if len(s.early) >= freeEarly && !s.keepsAll {
+			do = append(do, Action{Do: ReserveEarly})
+		}
 		if !s.linked {
 			return do
 		}

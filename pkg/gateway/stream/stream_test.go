@@ -12,6 +12,44 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
+// A client's bytes are kept before its stream is open: few, then as many as MaxEarly if there is memory, and none afterwards.
+//
+// spec: G7, G12
+func TestEarly(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		memory bool
+		want   []int // how many bytes are read at most each time
+	}{
+		"with memory":    {true, []int{freeEarly, MaxEarly - freeEarly, 0}},
+		"without memory": {false, []int{freeEarly, 0}},
+	} {
+		s := New(Importing, false)
+		_, err := s.Next(Event{Kind: Begin}, nil)
+		check.Must(t, err)
+		for _, want := range test.want {
+			n, wanted := s.ReadsLocal()
+			check.Equal(t, name+": bytes", want, n)
+			check.Equal(t, name+": the client is read", want > 0, wanted)
+			actions, err := s.Next(Event{Kind: LocalData, Data: make([]byte, n)}, nil)
+			check.Must(t, err)
+			for _, a := range actions {
+				check.Equal(t, name+": action", ReserveEarly, a.Do)
+				if test.memory {
+					s.KeepAll()
+				}
+			}
+		}
+		for _, kind := range []Kind{Linked, LinkOpened} {
+			_, err = s.Next(Event{Kind: kind}, nil)
+			check.Must(t, err)
+		}
+		n, wanted := s.ReadsLocal()
+		check.Equal(t, name+": bytes of an open stream", true, wanted && n > MaxEarly)
+		check.Equal(t, name+": bytes that are kept", 0, cap(s.early))
+	}
+}
+
 // The pauses between the attempts of a stream, by why one has ended.
 //
 // spec: G7, G12

@@ -38,7 +38,7 @@ func (c Chunk) Release() { c.buffers.release(c.buffer) }
 // Read returns bytes that are there, at most limit. The error is unix.EAGAIN if there are none now, and io.EOF if the peer has sent all.
 func (l *Local) Read(limit int) (Chunk, error) {
 	chunk := Chunk{buffer: l.buffers.take(l.next), buffers: l.buffers}
-	room := chunk.buffer.data[wire.HeaderLength:]
+	room := chunk.buffer.data[wire.HeaderLength : 2*len(chunk.buffer.data)-queueOf(len(chunk.buffer.data))] // its records fit into a queue of this size
 	n, err := l.Socket.Read(room[:min(limit, len(room))])
 	if err == nil && n == 0 {
 		err = io.EOF

@@ -20,7 +20,11 @@ const recordHeader = 5
 
 // maxAnswers is the number of bytes of TLS in the queue above which TLS gets nothing more to read, because it answers some records (KeyUpdate)
 // itself. Bytes of streams do not count: if both sides wait with reading until they have sent, both wait for ever.
-const maxAnswers = 4 << 10
+const maxAnswers = 256
+
+// queueOf returns how many bytes the queue needs for a number of bytes: headers and authentication tags of their records, and records that are
+// queued later although the other gateway does not read.
+func queueOf(bytes int) int { return bytes + bytes/64 + 512 + maxAnswers }
 
 // socket is a TCP connection below TLS: first of Go's network poller, for the handshake, then of a loop. It reads many records with one system
 // call, and TLS gets each record in pieces that end with it, so that its own buffer stays as small as the longest one. In a loop it never
@@ -97,7 +101,7 @@ func (s *socket) fill() (err error) {
 	if errors.Is(err, unix.EAGAIN) {
 		err = errNothing
 		if len(s.in) > 0 {
-			s.move(s.buffers.take(smallSize))
+			s.move(s.buffers.take(recordHeader))
 		}
 	}
 	s.releaseEmpty()
@@ -170,23 +174,26 @@ func (s *socket) Write(b []byte) (int, error) {
 	if !s.holds {
 		s.answers += len(b) - n
 	}
-	s.keep(b[n:], len(b)-n)
-	return len(b), nil
-}
-
-// keep appends to the queue, whose buffer is for a number of bytes if there is none.
-func (s *socket) keep(b []byte, size int) {
-	if size == 0 {
-		return
-	}
-	if s.used == nil {
-		s.used = s.buffers.take(size)
-		s.out, s.start = s.used.data[:0], 0
+	if b = b[n:]; len(b) == 0 {
+		return n, nil
 	}
 	if len(s.out)+len(b) > cap(s.out) && s.holds {
 		s.flush()
 	}
+	s.extend(len(b))
 	s.out = append(s.out, b...)
+	return n + len(b), nil
+}
+
+// extend has the queue take a number of bytes more.
+func (s *socket) extend(bytes int) {
+	if len(s.out)+bytes <= cap(s.out) {
+		return
+	}
+	to := s.buffers.need(s.queued() + bytes)
+	s.out, s.start = append(to.data[:0], s.out[s.start:]...), 0
+	s.buffers.release(s.used)
+	s.used = to
 }
 
 // together writes the records that write produces, of a number of bytes, with as few system calls as possible.
@@ -195,10 +202,7 @@ func (s *socket) together(bytes int, write func() error) error {
 		return write()
 	}
 	s.holds = true
-	if s.used == nil {
-		s.used = s.buffers.take(bytes + bytes/64 + 64) // headers and authentication tags
-		s.out, s.start = s.used.data[:0], 0
-	}
+	s.extend(queueOf(bytes))
 	err := write()
 	s.holds = false
 	s.flush()
