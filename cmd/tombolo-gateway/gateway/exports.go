@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -37,27 +36,6 @@ type exported struct {
 	grantedOnly bool
 	// until is the end of the grace after a withdrawal; zero while the service is exported.
 	until time.Time
-}
-
-// handler follows the ServiceExports.
-func (e *exports) handler() toolscache.ResourceEventHandler {
-	observe := func(object any) {
-		if export, ok := object.(*mcsv1beta1.ServiceExport); ok {
-			e.observe(client.ObjectKeyFromObject(export), export)
-		}
-	}
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    observe,
-		UpdateFunc: func(_, after any) { observe(after) },
-		DeleteFunc: func(object any) {
-			if last, missed := object.(toolscache.DeletedFinalStateUnknown); missed {
-				object = last.Obj
-			}
-			if export, ok := object.(*mcsv1beta1.ServiceExport); ok {
-				e.observe(client.ObjectKeyFromObject(export), nil)
-			}
-		},
-	}
 }
 
 // observe notes the state of a ServiceExport, which is nil if it was deleted. A service that is withdrawn is served for withdrawalGrace, and

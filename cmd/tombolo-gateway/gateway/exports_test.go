@@ -160,7 +160,7 @@ func TestWithdrawal(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cluster := &one{}
 				r := newAccessRules(t.Context(), cluster, logr.Discard(), newDenials(events.NewFakeRecorder(100), clock.RealClock{}))
-				cluster.handler = r.exports.handler()
+				cluster.handler = follow(r.exports.observe)
 				open := wire.Open{Namespace: "shop", Service: "web", Port: 80}
 				var lives atomic.Bool
 				lives.Store(true)
@@ -233,7 +233,7 @@ func TestDeniedLearnsNothing(t *testing.T) {
 		for state, export := range exports {
 			cluster := &one{grants: test.grants}
 			r := newAccessRules(t.Context(), cluster, logr.Discard(), newDenials(events.NewFakeRecorder(100), clock.RealClock{}))
-			cluster.handler = r.exports.handler()
+			cluster.handler = follow(r.exports.observe)
 			r.load(t.Context())
 			if export != nil {
 				cluster.set(export)

@@ -20,7 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,12 +35,13 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
-// gateway is a running gateway. Its configuration is replaced as a whole, by one goroutine.
+// gateway is a running gateway. One goroutine applies its configuration.
 type gateway struct {
 	options  Options
 	cache    client.Reader
 	importer *forward.Importer
 	exporter *forward.Exporter
+	claims   *claims
 	clients  listeners
 	rules    *accessRules
 	pods     *identities
@@ -55,8 +56,8 @@ type gateway struct {
 	// problem is why the gateway is not ready; nil if it is.
 	problem atomic.Pointer[error]
 	changed chan struct{}
-	read    slicesRead // by configure
-	logged  string     // what was left out of the configuration last
+	synced  []toolscache.DoneChecker // the handlers of events: the gateway is not ready before they have got all objects
+	logged  string                   // what was left out of the configuration last
 }
 
 // retryAfter is the time after which a port that could not be opened is tried again.
@@ -70,6 +71,7 @@ func newGateway(ctx context.Context, options Options, cache client.Reader, recor
 		near:     neighbours{cache: cache, namespace: options.Namespace, podIPs: options.PodIPs},
 		refusals: rate.NewLimiter(1, 10), unknown: newUnknownClients(), changed: make(chan struct{}, 1), verified: identity.NewVerified(),
 	}
+	g.claims = newClaims(g.notify)
 	g.remotes.Store(&map[clusterset.ClusterID]remote{})
 	g.setProblem(errors.New("the gateway has not read its configuration yet"))
 	memory := budget.New(options.StreamMemory)
@@ -92,7 +94,7 @@ func newGateway(ctx context.Context, options Options, cache client.Reader, recor
 		Limits: limits(1, budget.Stream-budget.Connection), Connections: limits(2, budget.Connection),
 	}
 	g.exporter.Refused = g.logRefusedStream
-	g.clients.addresses, g.clients.lag, g.clients.open = options.PodIPs, proxyLag, map[string]*listener{}
+	g.clients.addresses, g.clients.lag = options.PodIPs, proxyLag
 	g.clients.serve = func(ctx context.Context, client *net.TCPConn, to ports.Owner, from netip.Addr, ended func()) {
 		request := requestOf(to, from)
 		if g.near.refusesClient(ctx, from) {
@@ -147,6 +149,7 @@ func (g *gateway) run(ctx context.Context) error {
 	defer end()
 	g.rules.load(ctx)
 	go g.rules.run(outlasting)
+	toolscache.WaitFor(ctx, "", g.synced...)
 	g.notify()
 	var again <-chan time.Time
 	failed := make(chan error, 1)
@@ -203,23 +206,10 @@ func (g *gateway) configure(ctx context.Context) (leftOut, problem error) {
 		return nil, leafErr
 	}
 	remotesErr := g.readRemotes(ctx)
-	var mirrored discoveryv1.EndpointSliceList
-	if err := g.cache.List(ctx, &mirrored, client.MatchingLabels{clusterset.LabelGateway: "true"}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list EndpointSlices: %w", err)
-	}
-	wanted, refused, read := listening(mirrored.Items, g.read)
-	g.read = read
-	problem = g.clients.apply(ctx, wanted)
-	g.importer.Pool.Want(clustersOf(wanted))
-	return errors.Join(leafErr, remotesErr, errors.Join(refused...)), problem
-}
-
-func clustersOf(wanted map[int32]ports.Owner) []clusterset.ClusterID {
-	result := sets.New[clusterset.ClusterID]()
-	for _, owner := range wanted {
-		result.Insert(owner.Cluster)
-	}
-	return sets.List(result)
+	changes, clusters, leftOutSlices := g.claims.take()
+	problem = g.clients.apply(ctx, changes)
+	g.importer.Pool.Want(clusters)
+	return errors.Join(leafErr, remotesErr, errors.Join(leftOutSlices...)), problem
 }
 
 func (g *gateway) setProblem(err error) { g.problem.Store(&err) }

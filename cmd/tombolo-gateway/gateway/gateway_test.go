@@ -7,10 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
@@ -45,29 +43,11 @@ func mirrored(service string, age int, listen string) discoveryv1.EndpointSlice 
 	}}
 }
 
-// A slice is read again if it has changed, or is another object.
-//
-// spec: G2
-func TestChangedSlice(t *testing.T) {
-	t.Parallel()
-	var read slicesRead
-	for i, step := range []struct {
-		uid           types.UID
-		version, port string
-	}{{"a", "1", "10000"}, {"a", "2", "10001"}, {"b", "2", "10002"}, {"a", "1", "10003"}, {"", "", "10004"}, {"", "", "10005"}} {
-		slice := mirrored("web", 0, "80="+step.port)
-		slice.UID, slice.ResourceVersion = step.uid, step.version
-		var got map[int32]ports.Owner
-		got, _, read = listening([]discoveryv1.EndpointSlice{slice}, read)
-		check.Equal(t, fmt.Sprintf("step %d: ports", i), "["+step.port+"]", fmt.Sprint(slices.Collect(maps.Keys(got))))
-		check.Equal(t, "slices that are kept", 1, len(read))
-	}
-}
-
 // spec: G2
 func TestListening(t *testing.T) {
 	t.Parallel()
-	foreign := mirrored("web", 0, "80=10000")
+	foreign, otherFamily := mirrored("web", 0, "80=10000"), mirrored("web", 1, "80=10000")
+	otherFamily.Name = "web-6"
 	foreign.Labels[discoveryv1.LabelManagedBy] = "another"
 	for name, test := range map[string]struct {
 		slices []discoveryv1.EndpointSlice
@@ -77,7 +57,7 @@ func TestListening(t *testing.T) {
 		"nothing":   {want: map[int32]string{}},
 		"two ports": {slices: []discoveryv1.EndpointSlice{mirrored("web", 0, "80=10000,443=10001")}, want: map[int32]string{10000: "shop/web:80", 10001: "shop/web:443"}},
 		"two slices of a service, one in each family": {
-			slices: []discoveryv1.EndpointSlice{mirrored("web", 0, "80=10000"), mirrored("web", 1, "80=10000")},
+			slices: []discoveryv1.EndpointSlice{mirrored("web", 0, "80=10000"), otherFamily},
 			want:   map[int32]string{10000: "shop/web:80"},
 		},
 		"a port that two services claim": {
@@ -104,7 +84,11 @@ func TestListening(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, refused, _ := listening(test.slices, nil)
+			c := newClaims(func() {})
+			for _, slice := range test.slices {
+				c.observe(client.ObjectKeyFromObject(&slice), &slice)
+			}
+			got, _, refused := c.take()
 			leads := map[int32]string{}
 			for number, owner := range got {
 				leads[number] = fmt.Sprintf("%s:%d", owner.Service, owner.Port)
@@ -121,16 +105,16 @@ func TestListening(t *testing.T) {
 func TestReleasedPort(t *testing.T) {
 	one, other := ports.Owner{Cluster: "west", Port: 80}, ports.Owner{Cluster: "north", Port: 80}
 	served := make(chan ports.Owner, 1)
-	l := &listeners{addresses: []string{"127.0.0.1"}, lag: time.Hour, open: map[string]*listener{}}
+	l := &listeners{addresses: []string{"127.0.0.1"}, lag: time.Hour}
 	l.serve = func(_ context.Context, client *net.TCPConn, to ports.Owner, _ netip.Addr, ended func()) {
 		client.Close()
 		served <- to
 		ended()
 	}
 	const number, address = 0, "127.0.0.1:0" // any that is free
-	apply := func(wanted map[int32]ports.Owner) {
+	apply := func(owner ports.Owner) {
 		t.Helper()
-		check.Must(t, l.apply(t.Context(), wanted))
+		check.Must(t, l.apply(t.Context(), map[int32]ports.Owner{number: owner}))
 	}
 	leadsTo := func(step string, want ports.Owner) {
 		t.Helper()
@@ -141,22 +125,37 @@ func TestReleasedPort(t *testing.T) {
 		defer conn.Close()
 		check.Equal(t, fmt.Sprintf("%s: the port leads to", step), want, <-served)
 	}
-	apply(map[int32]ports.Owner{number: one})
+	apply(one)
 	leadsTo("wanted", one)
-	apply(nil)
+	apply(ports.Owner{})
 	leadsTo("released", one)
-	apply(map[int32]ports.Owner{number: other})
+	apply(other)
 	leadsTo("with another owner", other)
-	apply(nil)
-	apply(map[int32]ports.Owner{number: other})
+	apply(ports.Owner{})
+	apply(other)
 	l.expire(address, l.open[address])
 	leadsTo("wanted again", other)
 	l.lag = time.Nanosecond
-	apply(nil)
+	apply(ports.Owner{})
 	l.running.Wait() // for the end of all listeners
-	apply(map[int32]ports.Owner{number: one})
+	apply(one)
 	l.closeAll()
 	l.running.Wait()
+}
+
+// A port that cannot be opened is tried again, until it leads nowhere. spec: G2
+func TestPortThatCannotBeOpened(t *testing.T) {
+	t.Parallel()
+	const number = 10000
+	l := &listeners{addresses: []string{"192.0.2.1"}, lag: time.Hour} // an address of another host
+	for i, step := range []struct {
+		changes map[int32]ports.Owner
+		failed  bool
+	}{{nil, false}, {map[int32]ports.Owner{number: {Cluster: "west", Port: 80}}, true}, {nil, true}, {map[int32]ports.Owner{number: {}}, false}, {nil, false}} {
+		if err := l.apply(t.Context(), step.changes); (err != nil) != step.failed {
+			t.Errorf("step %d: %v, want an error: %v", i, err, step.failed)
+		}
+	}
 }
 
 func bundleOf(t *testing.T, authorities ...identity.Authority) gatewayv1alpha1.RemoteGateway {

@@ -4,7 +4,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,96 +16,11 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
-
-// slicesRead are the listening ports of slices that were read before, by their objects and versions.
-type slicesRead map[types.UID]*sliceRead
-
-type sliceRead struct {
-	version string
-	listen  []portOfOwner
-	err     error
-}
-
-type portOfOwner struct {
-	owner  ports.Owner
-	number int32
-}
-
-// of returns the listening ports of a slice, and keeps them in next.
-func (s slicesRead) of(slice *discoveryv1.EndpointSlice, next slicesRead) *sliceRead {
-	result, ok := s[slice.UID]
-	if !ok || slice.UID == "" || result.version != slice.ResourceVersion {
-		listen, err := caches.ListeningPorts(slice)
-		result = &sliceRead{version: slice.ResourceVersion, err: err}
-		for owner, number := range listen {
-			result.listen = append(result.listen, portOfOwner{owner, number})
-		}
-	}
-	next[slice.UID] = result
-	return result
-}
-
-// claim is a port of a slice.
-type claim struct {
-	slice *discoveryv1.EndpointSlice
-	*portOfOwner
-}
-
-func (c claim) name() string { return c.slice.Namespace + "/" + c.slice.Name }
-
-func (c claim) compare(other claim) int {
-	return cmp.Or(c.slice.CreationTimestamp.Compare(other.slice.CreationTimestamp.Time), cmp.Compare(c.slice.Namespace, other.slice.Namespace),
-		cmp.Compare(c.slice.Name, other.slice.Name), cmp.Compare(c.owner.Port, other.owner.Port))
-}
-
-// listening returns where each listening port leads, from the slices of gateways, and which slices it leaves out, sorted. If
-// two claim a port, it leads where the older one says (G2). The third result is what to pass as read the next time.
-func listening(all []discoveryv1.EndpointSlice, read slicesRead) (map[int32]ports.Owner, []error, slicesRead) {
-	next, first := make(slicesRead, len(all)), make(map[int32]claim, len(all))
-	var refused []error
-	var late []claim
-	for i := range all {
-		slice := read.of(&all[i], next)
-		if slice.err != nil {
-			refused = append(refused, fmt.Errorf("EndpointSlice %s is not as the agent has written it: %w", claim{slice: &all[i]}.name(), slice.err))
-		}
-		for n := range slice.listen {
-			c := claim{&all[i], &slice.listen[n]}
-			switch other, taken := first[c.number]; {
-			case !taken:
-				first[c.number] = c
-			case other.compare(c) > 0:
-				first[c.number] = c
-				late = append(late, other)
-			default:
-				late = append(late, c)
-			}
-		}
-	}
-	result := make(map[int32]ports.Owner, len(first))
-	for number, c := range first {
-		if number < ports.First || number > ports.Last {
-			refused = append(refused, fmt.Errorf("EndpointSlice %s has port %d, which is none of gateways", c.name(), number))
-			continue
-		}
-		result[number] = c.owner
-	}
-	for _, c := range late {
-		if before := first[c.number]; before.owner != c.owner {
-			refused = append(refused, fmt.Errorf("EndpointSlice %s has port %d, which EndpointSlice %s had before", c.name(), c.number, before.name()))
-		}
-	}
-	slices.SortFunc(refused, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
-	return result, refused, next
-}
 
 // listeners accept the clients of this cluster.
 type listeners struct {
@@ -120,6 +34,8 @@ type listeners struct {
 
 	mu   sync.Mutex
 	open map[string]*listener // by host and port
+	// pending are the changes that could not be applied yet.
+	pending map[int32]ports.Owner
 	// answers are the open ports of each address, as openAt returns them. A change of a listener removes them.
 	answers map[netip.Addr]*openPorts
 }
@@ -133,57 +49,56 @@ type listener struct {
 	closing *time.Timer
 }
 
-// apply opens listeners, so that those that are wanted are open, and closes the others: at once if its port has another owner, and after
-// the lag if it has none. The error says which ports cannot be opened.
-func (l *listeners) apply(ctx context.Context, wanted map[int32]ports.Owner) error {
+// apply opens and closes listeners for the ports that lead elsewhere than before. A listener whose port has another owner is closed at once,
+// and one whose port has none (the zero Owner) after the lag. The error says which ports cannot be opened: the next call tries them again.
+func (l *listeners) apply(ctx context.Context, changes map[int32]ports.Owner) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.answers = nil
-	kept := map[netip.Addr]map[int32]struct{}{} // the open ports of each address
-	for _, host := range l.addresses {
-		kept[addressIn(host)] = make(map[int32]struct{}, len(wanted))
+	if l.open == nil {
+		l.open, l.pending = map[string]*listener{}, map[int32]ports.Owner{}
 	}
-	for address, open := range l.open {
-		owner, wanted := wanted[open.number]
-		own := kept[open.address]
-		wanted = wanted && own != nil
-		switch {
-		case wanted && owner == open.owner:
-			open.keep()
-			own[open.number] = struct{}{}
-		case wanted:
-			l.close(address)
-		case open.closing == nil:
-			open.closing = time.AfterFunc(l.lag, func() { l.expire(address, open) })
-		}
-	}
-	desired := map[string]listener{}
-	for _, host := range l.addresses {
-		address := addressIn(host)
-		if len(kept[address]) == len(wanted) {
-			continue
-		}
-		for number, owner := range wanted {
-			if _, ok := kept[address][number]; !ok {
-				desired[net.JoinHostPort(host, strconv.Itoa(int(number)))] = listener{address: address, number: number, owner: owner}
-			}
-		}
+	if maps.Copy(l.pending, changes); len(l.pending) > 0 {
+		l.answers = nil
 	}
 	var failed []error
-	for _, address := range slices.Sorted(maps.Keys(desired)) {
-		var config net.ListenConfig
-		opened, err := config.Listen(ctx, "tcp", address)
-		if err != nil {
-			owner := desired[address].owner
-			failed = append(failed, fmt.Errorf("listen for service %s of cluster %s: %w", owner.Service, owner.Cluster, err))
-			continue
+	for _, number := range slices.Sorted(maps.Keys(l.pending)) {
+		var errs []error
+		for _, host := range l.addresses {
+			errs = append(errs, l.lead(ctx, host, number, l.pending[number]))
 		}
-		from := desired[address]
-		from.TCPListener = opened.(*net.TCPListener)
-		l.open[address] = &from
-		l.running.Go(func() { l.accept(context.WithoutCancel(ctx), &from) }) // its streams outlive the configuration
+		err := errors.Join(errs...)
+		if err == nil {
+			delete(l.pending, number)
+		}
+		failed = append(failed, err)
 	}
 	return errors.Join(failed...)
+}
+
+// lead opens or closes the listener of a port at one address. The caller holds the lock.
+func (l *listeners) lead(ctx context.Context, host string, number int32, owner ports.Owner) error {
+	address := net.JoinHostPort(host, strconv.Itoa(int(number)))
+	switch open := l.open[address]; {
+	case owner == ports.Owner{}:
+		if open != nil && open.closing == nil {
+			open.closing = time.AfterFunc(l.lag, func() { l.expire(address, open) })
+		}
+		return nil
+	case open != nil && open.owner == owner:
+		open.keep()
+		return nil
+	case open != nil:
+		l.close(address)
+	}
+	var config net.ListenConfig
+	opened, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen for service %s of cluster %s: %w", owner.Service, owner.Cluster, err)
+	}
+	from := &listener{TCPListener: opened.(*net.TCPListener), address: addressIn(host), number: number, owner: owner}
+	l.open[address] = from
+	l.running.Go(func() { l.accept(context.WithoutCancel(ctx), from) }) // its streams outlive the configuration
+	return nil
 }
 
 // addressIn returns the address of a host; the zero value if it is not valid: then no listener can be opened there.

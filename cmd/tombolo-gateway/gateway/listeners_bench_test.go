@@ -10,7 +10,7 @@ import (
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
@@ -18,25 +18,21 @@ import (
 
 // BenchmarkOneChange measures what a change of one slice costs a gateway that listens on all ports.
 func BenchmarkOneChange(b *testing.B) {
-	var all []discoveryv1.EndpointSlice
+	var last discoveryv1.EndpointSlice
+	c := newClaims(func() {})
 	for n := range ports.Last - ports.First + 1 {
-		slice := mirrored(fmt.Sprintf("s%d", n), n, fmt.Sprintf("80=%d", ports.First+n))
-		slice.UID, slice.ResourceVersion = types.UID(fmt.Sprint(n)), "1"
-		all = append(all, slice)
+		last = mirrored(fmt.Sprintf("s%d", n), n, fmt.Sprintf("80=%d", ports.First+n))
+		c.observe(client.ObjectKeyFromObject(&last), &last)
 	}
-	l := &listeners{addresses: []string{"127.0.0.1"}, lag: time.Hour, open: map[string]*listener{}}
-	wanted, _, read := listening(all, nil)
-	for number, owner := range wanted {
+	l := &listeners{addresses: []string{"127.0.0.1"}, lag: time.Hour, open: map[string]*listener{}, pending: map[int32]ports.Owner{}}
+	opened, _, _ := c.take()
+	for number, owner := range opened {
 		l.open[fmt.Sprintf("127.0.0.1:%d", number)] = &listener{owner: owner, number: number, address: netip.MustParseAddr("127.0.0.1")}
 	}
-	version := 1
 	for b.Loop() {
-		version++
-		all[0].ResourceVersion = fmt.Sprint(version)
-		var refused []error
-		wanted, refused, read = listening(all, read)
+		c.observe(client.ObjectKeyFromObject(&last), &last)
+		changes, _, refused := c.take()
 		check.Equal(b, "refused", 0, len(refused))
-		check.Must(b, l.apply(b.Context(), wanted))
-		clustersOf(wanted)
+		check.Must(b, l.apply(b.Context(), changes))
 	}
 }

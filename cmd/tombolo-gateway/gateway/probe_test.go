@@ -25,7 +25,7 @@ func TestServeReady(t *testing.T) {
 	one, other := ports.Owner{Cluster: "west", Port: 80}, ports.Owner{Cluster: "north", Port: 80}
 	const loopback, foreign, number = "127.0.0.1", "192.0.2.1", 0 // any port that is free; a listener cannot be opened at an address of another host
 	g := &gateway{}
-	g.clients = listeners{addresses: []string{loopback, foreign}, lag: time.Hour, open: map[string]*listener{}}
+	g.clients = listeners{addresses: []string{loopback, foreign}, lag: time.Hour}
 	g.clients.serve = func(_ context.Context, client *net.TCPConn, _ ports.Owner, _ netip.Addr, ended func()) {
 		client.Close()
 		ended()
@@ -71,7 +71,7 @@ func TestServeReady(t *testing.T) {
 	check.Equal(t, "tag", "", answers("no address of this gateway", "127.0.0.9", anything, http.StatusOK, "ok"))
 	_ = g.clients.apply(t.Context(), map[int32]ports.Owner{number: other})
 	moved := answers("with another owner", loopback, opened, http.StatusOK, text(other))
-	_ = g.clients.apply(t.Context(), nil)
+	_ = g.clients.apply(t.Context(), map[int32]ports.Owner{number: {}})
 	check.Equal(t, "tag", empty, answers("about to be closed", loopback, moved, http.StatusOK, nothing))
 	_ = g.clients.apply(t.Context(), map[int32]ports.Owner{number: other})
 	check.Equal(t, "tag", moved, answers("wanted again", loopback, empty, http.StatusOK, text(other)))

@@ -143,57 +143,65 @@ func (g *gateway) watch(ctx context.Context, c cache.Cache) error {
 	); err != nil {
 		return fmt.Errorf("index: %w", err)
 	}
-	informer, err := c.GetInformer(ctx, &mcsv1beta1.ServiceExport{}, cache.BlockUntilSynced(false))
-	if err == nil {
-		_, err = informer.AddEventHandler(g.rules.exports.handler())
-	}
-	if err != nil {
-		return fmt.Errorf("watch: %w", err)
-	}
-	always := func(any) bool { return true }
 	for _, kind := range []struct {
 		object  client.Object
-		changed func()
-		matters func(any) bool
-		same    func(before, after any) bool // nil if each update matters
+		handler toolscache.ResourceEventHandler
 	}{
-		{&gatewayv1alpha1.RemoteGateway{}, g.notify, always, nil},
-		{&gatewayv1alpha1.RemoteGateway{}, g.rules.notify, always, sameProperties},
-		{&corev1.Secret{}, g.notify, always, nil},
-		{&discoveryv1.EndpointSlice{}, g.notify, ofGateways, nil},
-		{&policyv1alpha1.ClusterServiceAccessPolicy{}, g.rules.notify, always, sameSpec},
-		{&policyv1alpha1.ServiceExportGrant{}, g.rules.notify, always, sameSpec},
-		{&corev1.Namespace{}, g.rules.notify, always, sameNamespace},
-		{&corev1.Pod{}, g.pods.notify, always, nil},
-		{&corev1.Service{}, nil, nil, nil},
+		{&mcsv1beta1.ServiceExport{}, follow(g.rules.exports.observe)},
+		{&discoveryv1.EndpointSlice{}, follow(g.claims.observe)},
+		{&gatewayv1alpha1.RemoteGateway{}, notifying(g.notify, nil)},
+		{&gatewayv1alpha1.RemoteGateway{}, notifying(g.rules.notify, sameProperties)},
+		{&corev1.Secret{}, notifying(g.notify, nil)},
+		{&policyv1alpha1.ClusterServiceAccessPolicy{}, notifying(g.rules.notify, sameSpec)},
+		{&policyv1alpha1.ServiceExportGrant{}, notifying(g.rules.notify, sameSpec)},
+		{&corev1.Namespace{}, notifying(g.rules.notify, sameNamespace)},
+		{&corev1.Pod{}, notifying(g.pods.notify, nil)},
+		{&corev1.Service{}, toolscache.ResourceEventHandlerFuncs{}}, // it is only read
 	} {
 		informer, err := c.GetInformer(ctx, kind.object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}
-		if kind.changed == nil {
-			continue
-		}
-		if _, err := informer.AddEventHandler(toolscache.FilteringResourceEventHandler{
-			FilterFunc: kind.matters,
-			Handler: toolscache.ResourceEventHandlerFuncs{
-				AddFunc: func(any) { kind.changed() },
-				UpdateFunc: func(before, after any) {
-					if kind.same == nil || !kind.same(before, after) {
-						kind.changed()
-					}
-				},
-				DeleteFunc: func(any) { kind.changed() },
-			},
-		}); err != nil {
+		registration, err := informer.AddEventHandler(kind.handler)
+		if err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}
+		g.synced = append(g.synced, registration.HasSyncedChecker())
 	}
 	return nil
 }
 
-// ofGateways reports whether an object is a slice of gateways, or may have been one.
-func ofGateways(object any) bool {
-	slice, ok := object.(*discoveryv1.EndpointSlice)
-	return !ok || slice.Labels[clusterset.LabelGateway] != ""
+// notifying returns a handler that calls changed for each event, without the updates that same calls equal; nil for each update.
+func notifying(changed func(), same func(before, after any) bool) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { changed() },
+		UpdateFunc: func(before, after any) {
+			if same == nil || !same(before, after) {
+				changed()
+			}
+		},
+		DeleteFunc: func(any) { changed() },
+	}
+}
+
+// follow returns a handler that calls observe with the state of each object, which is nil if the object was deleted.
+func follow[T client.Object](observe func(client.ObjectKey, T)) toolscache.ResourceEventHandler {
+	exists := func(object any) {
+		if existing, ok := object.(T); ok {
+			observe(client.ObjectKeyFromObject(existing), existing)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    exists,
+		UpdateFunc: func(_, after any) { exists(after) },
+		DeleteFunc: func(object any) {
+			if last, missed := object.(toolscache.DeletedFinalStateUnknown); missed {
+				object = last.Obj
+			}
+			if former, ok := object.(T); ok {
+				var none T
+				observe(client.ObjectKeyFromObject(former), none)
+			}
+		},
+	}
 }
