@@ -19,7 +19,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/install"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -146,10 +145,9 @@ func (j *joinCommand) applyCredentials(ctx context.Context) error {
 		j.r.outcome(outcome, "secret/"+key.Name)
 		return nil
 	}
-	account := client.ObjectKey{Namespace: j.id.HubNamespace(), Name: manifests.MemberServiceAccount}
-	token, err := apply.ToHub(j.hub.client, account.Namespace).IssueToken(ctx, account, clusterset.TokenLifetime)
+	token, err := j.issueToken(ctx, j.id, clusterset.TokenLifetime)
 	if err != nil {
-		return fmt.Errorf("on the hub: %w", err)
+		return err
 	}
 	object := newSecret(key, token.ExpirationTimestamp.Time, map[string][]byte{
 		clusterset.HubSecretKubeconfig: kubeconfig,

@@ -90,7 +90,7 @@ func (j *joinCommand) checkRuntime(ctx context.Context) error {
 // checkVersion fails if a new member would be newer than its hub. A member that joins again keeps its version.
 func (j *joinCommand) checkVersion(ctx context.Context) error {
 	if j.agent() == nil {
-		version, err := versionOf(ctx, j.hub.client)
+		version, err := j.hubVersion(ctx)
 		checkSkew(j.build.Version, version, err, j.r)
 	}
 	return nil

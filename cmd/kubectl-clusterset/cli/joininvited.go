@@ -11,13 +11,16 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	hubdata "github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
 // inviteFlag is the flag of join for an invitation.
@@ -122,6 +125,38 @@ func (j *joinCommand) checkInvitation(ctx context.Context) bool {
 		j.r.okf("the hub at %s accepts the invitation for %q, until %s", j.hub.config.Host, id, j.invited.Expires.UTC().Format(timeFormat))
 	}
 	return member != nil
+}
+
+// hubVersion returns the version of the hub, and why it is not known. An invitation has no right to read the version, but may issue a token of the
+// agent, which has the right.
+func (j *joinCommand) hubVersion(ctx context.Context) (string, error) {
+	if j.invited == nil || j.usedUp {
+		return versionOf(ctx, j.hub.client)
+	}
+	token, err := j.issueToken(ctx, clusterset.ClusterID(j.invited.ClusterID), shortestToken)
+	if err != nil {
+		return "", err
+	}
+	config := j.invited.config()
+	config.BearerToken, config.Timeout, config.UserAgent = token.Token, identifyTimeout, "kubectl-clusterset"
+	agent, err := hubdata.Client(config)
+	if err != nil {
+		return "", err
+	}
+	return versionOf(ctx, agent)
+}
+
+// shortestToken is the shortest lifetime that API servers accept.
+const shortestToken = 10 * time.Minute
+
+// issueToken returns a token of a member's agent for the hub.
+func (j *joinCommand) issueToken(ctx context.Context, id clusterset.ClusterID, lifetime time.Duration) (authenticationv1.TokenRequestStatus, error) {
+	account := client.ObjectKey{Namespace: id.HubNamespace(), Name: manifests.MemberServiceAccount}
+	token, err := apply.ToHub(j.hub.client, account.Namespace).IssueToken(ctx, account, lifetime)
+	if err != nil {
+		return token, fmt.Errorf("on the hub: %w", err)
+	}
+	return token, nil
 }
 
 // memberOnHub returns a Member on the hub, nil if there is none. An agent may list Members, and not get one.
