@@ -209,7 +209,7 @@ func (b *bench) startFull(ctx context.Context, who pairKind, folder, backend str
 	ids := []clusterset.ClusterID{east, west}
 	for i, id := range ids {
 		c := two.processes.gatewayOf(id, ids[1-i])
-		c.Streams = streams
+		c.Streams, c.HasMemory = streams, true
 		c.Export = &exportConfig{Listen: between[i], Backend: backend}
 		c.Import = &importConfig{Listen: two.clients[i], Cluster: ids[1-i], Gateways: []string{between[1-i]}}
 		if err := two.processes.startRole(ctx, side{}, b.program(who), c, gatewayRole, env); err != nil {

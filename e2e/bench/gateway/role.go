@@ -67,8 +67,9 @@ type roleConfig struct {
 	Certificates, Trusted certificates
 	// Policies is the number of policies that decide about access; nil if no rules are asked.
 	Policies *int `json:",omitempty"`
-	// Streams is the largest number of streams in each direction.
-	Streams int
+	// Streams is the largest number of streams in each direction. With HasMemory, their memory is limited too, as in cmd/tombolo-gateway.
+	Streams   int
+	HasMemory bool `json:",omitempty"`
 }
 
 type exportConfig struct {
@@ -120,8 +121,11 @@ func (c roleConfig) serveGateway(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	forStreams, forBuffers := budget.SetLimit()
-	buffers, memory := tunnel.NewBuffers(int(forBuffers/tunnel.LargeSize)), budget.New(forStreams)
+	buffers, memory := tunnel.NewBuffers(256), budget.New(0)
+	if c.HasMemory {
+		forStreams, forBuffers := budget.SetLimit()
+		buffers, memory = tunnel.NewBuffers(int(forBuffers/tunnel.LargeSize)), budget.New(forStreams)
+	}
 	limits := func(perStream, bytes int) *forward.Limits {
 		return &forward.Limits{Total: perStream * c.Streams, Each: perStream * c.Streams, Memory: memory, Bytes: bytes}
 	}
