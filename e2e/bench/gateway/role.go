@@ -246,7 +246,7 @@ func (c roleConfig) trust() (identity.Trust, error) {
 	}
 	return identity.Trust{
 		Self: identity.NameOf(leaf), Leaf: func() *tls.Certificate { return leaf }, Clock: clock.RealClock{},
-		Authorities: func(clusterset.ClusterID) *x509.CertPool { return pool },
+		Authorities: func(clusterset.ClusterID) *x509.CertPool { return pool }, Verified: identity.NewVerified(),
 	}, nil
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // maxTurns is the number of reads of a stream after which other sockets get their turn.
-const maxTurns = 16
+const maxTurns = 4
 
 // flow moves the bytes of one side of a stream, as its Stream says. It belongs to one loop.
 type flow struct {
