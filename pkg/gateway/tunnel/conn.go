@@ -46,6 +46,9 @@ type Conn struct {
 	// payload is the part of the current DATA frame that has not been read.
 	payload wire.Header
 	next    int // the size of the next buffer
+	// sent is the number of bytes that were sent since the stream sending has begun.
+	sent    int
+	sending uint32
 	// mayHold is set if TLS may have bytes for which no record is read.
 	mayHold bool
 }
@@ -238,26 +241,6 @@ func (c *Conn) read(b []byte) (n int, err error) {
 func (c *Conn) release() {
 	c.buffers.release(c.buffer)
 	c.buffer, c.plain = nil, nil
-}
-
-// Send sends a frame other than DATA.
-func (c *Conn) Send(t wire.Type, stream uint32, payload []byte) error {
-	return c.SendFrames(wire.Append(nil, t, stream, payload))
-}
-
-// SendData sends a chunk as a frame, and releases the chunk.
-func (c *Conn) SendData(stream uint32, chunk Chunk) error {
-	defer chunk.Release()
-	wire.Header{Type: wire.TypeData, Length: chunk.n, Stream: stream}.Put(chunk.buffer.data)
-	return c.SendFrames(chunk.buffer.data[:wire.HeaderLength+chunk.n])
-}
-
-// SendFrames sends frames that are encoded, or queues what the kernel does not take.
-func (c *Conn) SendFrames(b []byte) error {
-	return c.socket.together(len(b), func() error {
-		_, err := c.tls.Write(b)
-		return err
-	})
 }
 
 // Finish says that this side sends nothing more. CloseWrite of the socket is to follow when nothing is queued.
