@@ -16,7 +16,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// NamespacePolicy selects the namespaces of a cluster into which services are imported (design decision 4).
+// NamespacePolicy selects the namespaces of a cluster into which services are imported.
 type NamespacePolicy struct {
 	// Allowed are the allowed namespaces. If empty, all that are not denied are allowed.
 	Allowed []string

@@ -14,7 +14,7 @@ import (
 )
 
 // Progress tracks whether everything that this cluster exports has been published since the last list of the hub. Only then may the
-// heartbeat be Complete, because missing records then count as deleted (design decision 7).
+// heartbeat be Complete, because missing records then count as deleted (decision 2).
 type Progress struct {
 	mu sync.Mutex
 	// listing is the number of the list of the hub for which Progress has begun; 0 before the first.

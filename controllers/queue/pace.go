@@ -13,8 +13,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Limits for the changes of one member to one service: each write on the hub causes a write in every other member (design decision
-// 4). Each reconciliation takes a token. The first changes are never delayed.
+// Limits for the changes of one member to one service: each write on the hub causes a write in every other member (decision 19).
+// Each reconciliation takes a token. The first changes are never delayed.
 const (
 	changesPerSecond = 20
 	changeBurst      = 50

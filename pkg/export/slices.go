@@ -51,7 +51,7 @@ func HostNames(sources []*discoveryv1.EndpointSlice) []string {
 }
 
 // InRanges returns the slices without the addresses that the hub would refuse, and an error for each of these. An endpoint without
-// any address left is removed; the other endpoints of its slice stay (design decision 4).
+// any address left is removed; the other endpoints of its slice stay.
 func InRanges(sources []clusterset.Slice, ranges clusterset.AddressRanges) ([]clusterset.Slice, []error) {
 	var refused []error
 	result := make([]clusterset.Slice, 0, len(sources))

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package liveness decides which members are live, and which endpoints an import uses while some members are not live
-// (design decision 9). It is pure: the caller passes the time.
+// (decision 4). It is pure: the caller passes the time.
 package liveness
 
 import (

@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hub_test proves what the hub's manifests promise (design decisions 2 to 4), against a real API server with real
+// Package hub_test proves what the hub's manifests promise, against a real API server with real
 // controllers and the real tokens of members: each act that is forbidden is tried and refused with a message that says
 // what to do, and each that is allowed works.
 package hub_test
