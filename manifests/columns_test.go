@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/client-go/util/jsonpath"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
 // TestColumns: what "kubectl get -o wide" shows of the hub's kinds; columns in brackets appear only there.

@@ -13,7 +13,7 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
 // TestDirectivesAreLinked: a directive without its plugin is an error when a Corefile uses it; a plugin without its directive

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
 func TestCheckNetwork(t *testing.T) {

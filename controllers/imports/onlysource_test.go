@@ -6,7 +6,7 @@ package imports
 import (
 	"testing"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"

@@ -15,7 +15,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/queue"
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )

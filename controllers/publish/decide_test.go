@@ -16,7 +16,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	"github.com/tombolo-mcs/tombolo/controllers/sources"
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/export"

@@ -20,7 +20,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
 // anything draws the objects of a cluster: few names, so that they are often equal, and many invalid values.

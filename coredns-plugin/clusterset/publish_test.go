@@ -14,7 +14,7 @@ import (
 	"github.com/miekg/dns"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
 // spec: N6

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 	"github.com/tombolo-mcs/tombolo/pkg/proxy"

@@ -14,8 +14,8 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/golden"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 	"github.com/tombolo-mcs/tombolo/pkg/render"

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 

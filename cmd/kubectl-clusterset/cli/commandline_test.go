@@ -13,7 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
 // run runs a command line with a kubeconfig that has no contexts, and returns its output and exit code.

@@ -19,7 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
 // TestCompletionOfSlowSources: a completion has what the sources answer within completionTimeout, and says why it lacks the rest. It also

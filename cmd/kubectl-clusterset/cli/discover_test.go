@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/mcs-api/config/crd"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )

@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/golden"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
 // read reads a golden file of cmd/kubectl-clusterset/survey, whose results are printed here.

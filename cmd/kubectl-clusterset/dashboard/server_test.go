@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
 // served is a server that listens, and the link that it prints.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
 // TestReasonsAreDocumented: every reason in the sources is in the order of reasons and in docs/see.md.

@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 

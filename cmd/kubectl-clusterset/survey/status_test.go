@@ -17,8 +17,8 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/golden"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )

@@ -12,7 +12,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
 )
 

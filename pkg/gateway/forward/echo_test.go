@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
 // A backend that answers what it reads, and does not read while its answer is not taken, is no deadlock when the client begins to read, although

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
 // If clients do not read, the backends that send to them are held back, the gateways keep no more than their buffers, and the stream

@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )

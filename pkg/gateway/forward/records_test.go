@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
 // Streams that carry 64 KiB, one after the other on one connection, are sent in short TLS records, because the other gateway keeps a buffer of the
@@ -20,7 +20,7 @@ import (
 // spec: G6, G12
 func TestShortRecords(t *testing.T) {
 	t.Parallel()
-	const overhead = 1 + 16 // type and authentication tag
+	const overhead = 1 + 16     // type and authentication tag
 	var longest [2]atomic.Int64 // in each direction
 	both := trusts(t, "east", "west")
 	_, gateway := exporter(t, both["west"], serve(t, echo).Addr())

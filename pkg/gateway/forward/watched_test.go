@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
 // Every socket is watched while its stream lives: whatever a stream waits for, a reset of the client, of the backend or of the connection

@@ -19,7 +19,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
 // A member that renews its leaf each day and its authority when it is due, and whose hub stores new certificates after a random delay:

@@ -18,7 +18,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 

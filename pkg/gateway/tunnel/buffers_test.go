@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
 // Whatever streams take and keep, large buffers have no more memory than they may have, and small ones with early bytes no more than that. All

@@ -16,8 +16,8 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli/picture"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
-	"github.com/tombolo-mcs/tombolo/e2e/framework/check"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/golden"
+	"github.com/tombolo-mcs/tombolo/internal/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
