@@ -1,8 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command tombolo-agent makes a cluster a member of a clusterset: it publishes the exports of the cluster and imports those of
-// the other members.
+// Command tombolo-agent makes a cluster a member of a clusterset: it publishes the exports of the cluster and imports the
+// exports of the other members.
 package main
 
 import (

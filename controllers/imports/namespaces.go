@@ -18,7 +18,7 @@ import (
 
 // NamespacePolicy selects the namespaces of a cluster into which services are imported.
 type NamespacePolicy struct {
-	// Allowed are the allowed namespaces. If empty, all that are not denied are allowed.
+	// Allowed are the allowed namespaces. If empty, all namespaces that are not denied are allowed.
 	Allowed []string
 	// Denied are the denied namespaces, the agent's own among them.
 	Denied []string
