@@ -112,7 +112,8 @@ func TestClaims(t *testing.T) {
 				if rapid.Bool().Draw(t, "the event of the deletion is missed") {
 					last = toolscache.DeletedFinalStateUnknown{Key: "shop/" + name, Obj: anySlice(t, name)}
 				}
-				if delete(existing, name); exists {
+				delete(existing, name)
+				if exists {
 					handler.OnDelete(last)
 				}
 			case "compare":

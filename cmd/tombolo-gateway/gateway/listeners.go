@@ -57,7 +57,8 @@ func (l *listeners) apply(ctx context.Context, changes map[int32]ports.Owner) er
 	if l.open == nil {
 		l.open, l.pending = map[string]*listener{}, map[int32]ports.Owner{}
 	}
-	if maps.Copy(l.pending, changes); len(l.pending) > 0 {
+	maps.Copy(l.pending, changes)
+	if len(l.pending) > 0 {
 		l.answers = nil
 	}
 	var failed []error

@@ -40,7 +40,7 @@ func (g *gateway) readRemotes(ctx context.Context) error {
 	if err := g.cache.List(ctx, &remotes, client.InNamespace(g.options.Namespace)); err != nil {
 		return fmt.Errorf("list RemoteGateways: %w", err)
 	}
-	return g.trustOnly(remotes.Items) //nolint:contextcheck // connections outlive whoever closes others
+	return g.trustOnly(remotes.Items)
 }
 
 // trustOnly replaces the remote gateways, and closes the connections of gateways that are no longer trusted.
