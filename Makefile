@@ -215,7 +215,7 @@ define build_before
 endef
 
 # make upgrade-check UPGRADE_FROM=v1.2.3 begins with another version. Without history, git fetch --unshallow gets it.
-UPGRADE_FROM ?= 8e353c2c784d21160a1baee75287d11b4ceb2c34
+UPGRADE_FROM ?= 8cff8c78a28581aa712437c4d48a10834b43b22d
 .PHONY: upgrade-check
 upgrade-check: lab-assets ## upgrade complete clusters under load from an earlier version to this one and back, and install over what other ways have left (Linux, root; UPGRADE_FROM=)
 	$(call build_before,$(UPGRADE_FROM))

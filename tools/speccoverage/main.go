@@ -3,9 +3,8 @@
 
 // Command speccoverage shows which tests cover which line of the specification (docs/spec.md).
 //
-// A test names the lines it covers in a comment, "// spec: E1, R2", anywhere in or above the test function; a txtar
-// story in a line of its own, "# spec: E1". A line that no test names fails the run, and so does a name that
-// docs/spec.md does not have.
+// A test names the lines it covers in a comment, "// spec: E1, R2", anywhere in or above the test function. A line that no test
+// names fails the run, and so does a name that docs/spec.md does not have.
 package main
 
 import (
@@ -102,22 +101,12 @@ func scan(root string) (map[string][]string, error) {
 		switch {
 		case entry.IsDir() && built:
 			return filepath.SkipDir
-		case strings.HasSuffix(rel, ".txtar"):
-			return scanStory(path, rel, found)
 		case strings.HasSuffix(rel, "_test.go"):
 			return scanTest(path, rel, found)
 		}
 		return nil
 	})
 	return found, err
-}
-
-func scanStory(path, rel string, found map[string][]string) error {
-	text, err := os.ReadFile(path)
-	for i, line := range strings.Split(string(text), "\n") {
-		note(found, line, fmt.Sprintf("%s:%d", rel, i+1))
-	}
-	return err
 }
 
 func scanTest(path, rel string, found map[string][]string) error {

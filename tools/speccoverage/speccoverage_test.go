@@ -14,8 +14,8 @@ import (
 const (
 	spec = "# Spec\n| ID | Level | What holds |\n|---|---|---|\n| E1 | M | a |\n| E2 | S | b |\n"
 	// E1 in a doc comment and in a body; X9 is in a string.
-	test  = "package p\n\n// spec: E1\nfunc TestDoc() {}\n\nfunc TestBody() {\n\t// spec: E1\n\t_ = \"// spec: X9\"\n}\n"
-	story = "the story\n# spec: E1, E2\n-- a --\n"
+	test   = "package p\n\n// spec: E1\nfunc TestDoc() {}\n\nfunc TestBody() {\n\t// spec: E1\n\t_ = \"// spec: X9\"\n}\n"
+	second = "package p\n\n// spec: E1, E2\nfunc TestSecond() {}\n"
 )
 
 func TestRun(t *testing.T) {
@@ -27,19 +27,19 @@ func TestRun(t *testing.T) {
 		wantErr string
 	}{
 		"all are covered": {
-			spec: spec, files: map[string]string{"p/p_test.go": test, "s.txtar": story},
-			want: "E1  p/p_test.go:3\n    p/p_test.go:7\n    s.txtar:2\nE2  s.txtar:2\n",
+			spec: spec, files: map[string]string{"p/p_test.go": test, "s_test.go": second},
+			want: "E1  p/p_test.go:3\n    p/p_test.go:7\n    s_test.go:3\nE2  s_test.go:3\n",
 		},
 		"a gap": {
 			spec: spec, files: map[string]string{"p/p_test.go": test},
 			want: "E1  p/p_test.go:3\n    p/p_test.go:7\nE2  NO TEST\n", wantErr: errCoverage.Error(),
 		},
 		"an unknown ID": {
-			spec: spec, files: map[string]string{"a_test.go": "package p\n\n// spec: Z4\n", "s.txtar": story},
-			want: "E1  s.txtar:2\nE2  s.txtar:2\ndocs/spec.md has no Z4: a_test.go:3\n", wantErr: errCoverage.Error(),
+			spec: spec, files: map[string]string{"a_test.go": "package p\n\n// spec: Z4\n", "s_test.go": second},
+			want: "E1  s_test.go:3\nE2  s_test.go:3\ndocs/spec.md has no Z4: a_test.go:3\n", wantErr: errCoverage.Error(),
 		},
 		"built and hidden folders": {
-			spec: spec, files: map[string]string{"bin/p_test.go": test, "out/x/p_test.go": test, ".x/s.txtar": story, "p.go": test},
+			spec: spec, files: map[string]string{"bin/p_test.go": test, "out/x/p_test.go": test, ".x/s_test.go": second, "p.go": test},
 			want: "E1  NO TEST\nE2  NO TEST\n", wantErr: errCoverage.Error(),
 		},
 		"an ID twice":      {spec: spec + "| E1 | M | Again. |\n", wantErr: "docs/spec.md: E1 is defined twice"},

@@ -56,14 +56,6 @@ func (u Unread) String() string {
 	return fmt.Sprintf("context %s could not be read: %s", u.Context, u.Message)
 }
 
-// UnreadHub returns the Unread of the hub, nil if the hub was read.
-func (c *Clusterset) UnreadHub() *Unread {
-	if len(c.Unread) > 0 && c.Unread[0].IsHub {
-		return &c.Unread[0]
-	}
-	return nil
-}
-
 // Unreached is a context that is left out, with the reason.
 type Unreached struct {
 	Context string

@@ -27,7 +27,7 @@ type claims struct {
 	slices map[client.ObjectKey][]claim
 	ports  map[int32][]claim     // the oldest first
 	leads  map[int32]ports.Owner // where the oldest claims lead
-	// clusters counts the ports that lead to a cluster; the empty one has those that no longer lead anywhere, and its count is not positive.
+	// clusters counts the ports that lead to each cluster.
 	clusters map[clusterset.ClusterID]int
 	// invalid and refused are why slices, and claims of ports, are left out.
 	invalid map[client.ObjectKey]error
@@ -107,11 +107,21 @@ func (c *claims) decide(number int32) {
 			c.refuse(number, fmt.Errorf("EndpointSlice %s has port %d, which EndpointSlice %s had before", late.slice, number, all[0].slice))
 		}
 	}
-	if before := c.leads[number]; before != owner {
-		c.clusters[before.Cluster]--
-		c.clusters[owner.Cluster]++
-		c.leads[number], c.news[number] = owner, owner
+	before, led := c.leads[number]
+	if before == owner {
+		return
 	}
+	if led {
+		if c.clusters[before.Cluster]--; c.clusters[before.Cluster] == 0 {
+			delete(c.clusters, before.Cluster)
+		}
+		delete(c.leads, number)
+	}
+	if owner != (ports.Owner{}) {
+		c.clusters[owner.Cluster]++
+		c.leads[number] = owner
+	}
+	c.news[number] = owner
 }
 
 func (c *claims) refuse(number int32, err error) { c.refused[number] = append(c.refused[number], err) }
@@ -122,10 +132,8 @@ func (c *claims) take() (news map[int32]ports.Owner, clusters []clusterset.Clust
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	news, c.news = c.news, map[int32]ports.Owner{}
-	for cluster, count := range c.clusters {
-		if count > 0 {
-			clusters = append(clusters, cluster)
-		}
+	for cluster := range c.clusters {
+		clusters = append(clusters, cluster)
 	}
 	for _, err := range c.invalid {
 		leftOut = append(leftOut, err)

@@ -78,7 +78,7 @@ type PublishedEndpointsSpec struct {
 
 // NetworkEndpoints are endpoints whose addresses exist in one network only.
 type NetworkEndpoints struct {
-	// network is that of the Member.
+	// network is the network of the Member.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
@@ -95,7 +95,7 @@ type NetworkEndpoints struct {
 
 // PublishedEndpointPort is a port that endpoints listen on.
 type PublishedEndpointPort struct {
-	// name is that of the Service port that it belongs to.
+	// name is the name of the Service port.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
@@ -121,7 +121,7 @@ type PublishedEndpointPort struct {
 // +kubebuilder:validation:XValidation:rule="size(self.addresses) % (has(self.addressesPerEndpoint) ? self.addressesPerEndpoint : 1) == 0",message="the addresses are no multiple of addressesPerEndpoint: each endpoint needs that many"
 // +kubebuilder:validation:XValidation:rule="!has(self.hostnames) || size(self.hostnames) * (has(self.addressesPerEndpoint) ? self.addressesPerEndpoint : 1) == size(self.addresses)",message="hostnames must have one entry for each endpoint, or be absent"
 type EndpointGroup struct {
-	// zone is that of all endpoints here.
+	// zone is the zone of all endpoints of this group.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
