@@ -199,7 +199,7 @@ func (g *gate) each(t *testing.T, how endOfWrite, next func(n int) string) {
 			return
 		}
 		when := fmt.Sprintf("write %d (%s) %s", n, write, how)
-		if code == cli.ExitOK {
+		if code == cli.ExitOK && !isVersionOmitted(n, write, out) {
 			t.Errorf("%s: the command succeeds:\n%s", when, out)
 		}
 		g.hasCredentials(t, when)
@@ -207,6 +207,13 @@ func (g *gate) each(t *testing.T, how endOfWrite, next func(n int) string) {
 		g.must(t, command)
 		g.isJoined(t, when, g.hub[n%2])
 	}
+}
+
+// isVersionOmitted reports whether the first write was the request of a token that reads the hub's version. A join does without the version, and
+// says so.
+func isVersionOmitted(n int, write, out string) bool {
+	return n == 1 && strings.HasSuffix(write, "/serviceaccounts/"+manifests.MemberServiceAccount+"/token") &&
+		strings.Contains(out, "the version of the hub is not known (")
 }
 
 // credentialWrites are the writes that give an agent its credentials: nothing is between them.
@@ -240,12 +247,13 @@ func (g *gate) started(t *testing.T) string {
 	return g.deployment(t, manifests.AgentDeployment).Spec.Template.Annotations["tombolo-mcs.io/hub"]
 }
 
-// testNewMemberEnded has a new member join by one invitation: each run gets one write further than the run before.
+// testNewMemberEnded has a new member join by one invitation: each run gets one write further than the run before. The first write that ends is
+// the second one, since a join does without the first (isVersionOmitted).
 func (g *gate) testNewMemberEnded(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "new.yaml")
 	g.must(t, "invite --context hub --cluster-id east --pod-cidrs 10.1.0.0/16 --hub-server "+g.hub[0]+" -o "+file)
 	command, ended := "join --context east --check-from-inside=false --wait 0 --invite "+file, false
-	for n := 1; ; n++ {
+	for n := 2; ; n++ {
 		write, out, code := g.runEnding(t, n, refusal, command)
 		if write == "" {
 			if code != cli.ExitOK || n < 20 {

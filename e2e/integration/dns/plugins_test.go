@@ -100,7 +100,9 @@ func (c cluster) testOtherPlugins(t *testing.T) {
 	first := map[string]bool{}
 	for range 100 {
 		_, reply := s.ask(t, "db.default.svc.clusterset.local. A", "udp")
-		first[reply.Answer[0].String()] = true
+		if a, ok := reply.Answer[0].(*dns.A); ok { // its TTL differs as the cache counts down
+			first[a.A.String()] = true
+		}
 	}
 	if len(first) != 3 {
 		t.Errorf("the first of three records is always one of %v", first)
