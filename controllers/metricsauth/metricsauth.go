@@ -3,7 +3,7 @@
 
 // Package metricsauth restricts who reads metrics: clients whose token belongs to an account that may get the URL, by the RBAC of the
 // cluster. It does what controller-runtime's metrics/filters does, without k8s.io/apiserver, which would make the programs half as large
-// again (docs/decisions/051-metrics-authentication.md).
+// again (docs/decisions/022-rights-and-metrics.md).
 package metricsauth
 
 import (

@@ -13,7 +13,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Limits for the changes of one member to one service: each write on the hub causes a write in every other member (decision 19).
+// Limits for the changes of one member to one service: each write on the hub causes a write in every other member (decision 1).
 // Each reconciliation takes a token. The first changes are never delayed.
 const (
 	changesPerSecond = 20

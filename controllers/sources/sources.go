@@ -51,7 +51,7 @@ type Sources struct {
 	// Export is this cluster's ServiceExport, nil if there is none or it is being deleted.
 	Export *mcsv1beta1.ServiceExport
 	// Local is the local export; nil if there is none. Its age is the effective one (spec R8): until the hub has recorded the
-	// export, it is younger than any other.
+	// export, it is younger than any other, so it displaces nothing before all members can see it.
 	Local *clusterset.Export
 	// GrantSurplus is the number of clusters to which the local export is granted and that the record cannot name.
 	GrantSurplus int

@@ -17,7 +17,7 @@ type ClusterID string
 // hubNamespacePrefix precedes the cluster ID in the name of a member's namespace on the hub.
 const hubNamespacePrefix = "member-"
 
-// MaxClusterIDLength is the longest ID for which the namespace name on the hub is legal (63 characters).
+// MaxClusterIDLength is the longest ID for which the namespace name on the hub is legal (63 characters). KEP-2149 allows longer IDs.
 const MaxClusterIDLength = validation.DNS1123LabelMaxLength - len(hubNamespacePrefix)
 
 // ParseClusterID returns s as a ClusterID, or an error with the reason and what to do (spec N7).

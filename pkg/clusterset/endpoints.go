@@ -33,7 +33,7 @@ type Slice struct {
 	Trigger time.Time
 }
 
-// The maximum that one cluster can export for one service (decision 19). The limits exist because every importer writes each
+// The maximum that one cluster can export for one service (decision 1). The limits exist because every importer writes each
 // change of the exporter.
 const (
 	MaxSlices    = 1000

@@ -13,7 +13,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 )
 
-// AddressRanges are the ranges in which the addresses of a cluster must be (decision 34).
+// AddressRanges are the ranges in which the addresses of a cluster must be (decision 1).
 type AddressRanges struct {
 	// Allowed are the pod and node CIDRs of the cluster. No other address is allowed.
 	Allowed []netip.Prefix

@@ -189,7 +189,7 @@ func encodeGroup(key groupKey, endpoints []clusterset.Endpoint) hubv1alpha1.Endp
 		Serving:     key.serving.Pointer(),
 		Terminating: key.terminating.Pointer(),
 	}
-	if key.addresses != 1 {
+	if key.addresses != 1 { // plain strings and a number: an object for each endpoint would make records larger
 		group.AddressesPerEndpoint = int32(key.addresses)
 	}
 	named := slices.ContainsFunc(endpoints, func(e clusterset.Endpoint) bool { return e.Hostname != "" })

@@ -114,7 +114,7 @@ func slicePortNames(m merge.Merged) map[string][]string { return portNames(m.Typ
 
 // portNames returns the names of an import's ports in the mirrored slices. The first one is that in the derived Service. A port without a name
 // is also in the slices without a name, for programs that look for the name of the port in the ServiceImport, such as implementations of the
-// Gateway API (decision 16). In slices of headless services, an empty name stays empty: kube-proxy does not use it, and DNS must not serve an
+// Gateway API (decision 8). In slices of headless services, an empty name stays empty: kube-proxy does not use it, and DNS must not serve an
 // SRV name for it.
 func portNames(kind mcsv1beta1.ServiceImportType, ports []clusterset.Port) map[string][]string {
 	derived, names := servicePortNames(ports), make(map[string][]string, len(ports))

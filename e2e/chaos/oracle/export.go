@@ -73,7 +73,7 @@ func (w World) mayPublish(id, namespace string) bool {
 	return member != nil && (len(member.Spec.Namespaces) == 0 || slices.Contains(member.Spec.Namespaces, hubv1alpha1.NamespaceName(namespace)))
 }
 
-// crossing returns the labels or annotations that leave the cluster: the keys of Kubernetes' domains do not (decision 33).
+// crossing returns the labels or annotations that leave the cluster: the keys of Kubernetes' domains do not (decision 1).
 func crossing(metadata map[string]string) map[string]string {
 	result := map[string]string{}
 	for key, value := range metadata {

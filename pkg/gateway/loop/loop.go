@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package loop calls handlers when sockets are ready. Each loop is one goroutine: what belongs to a socket of a loop is used only there, so
-// it needs no lock. docs/decisions/054-event-loop.md says why it is not a library's.
+// it needs no lock. docs/decisions/017-streams-of-gateways.md says why it is not a library's.
 package loop
 
 import (
