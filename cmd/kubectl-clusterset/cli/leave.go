@@ -145,7 +145,7 @@ func (l *leaveCommand) run(ctx context.Context) error {
 		}
 	}
 	if l.member != nil {
-		l.r.titlef("%s", l.heading("In this cluster, all else"))
+		l.r.titlef("%s", l.heading("In this cluster, all other objects"))
 		if err := l.clean(ctx); err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ const (
 // +kubebuilder:printcolumn:name="Unreachable",type=string,JSONPath=`.report.clusters[?(@.reachable==false)].cluster`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 
-// GatewayStatus is what one gateway of this cluster reports. Its name is that of the gateway's pod, which owns it. Only that pod writes
+// GatewayStatus is what one gateway of this cluster reports. Its name is the name of the gateway's pod, which owns it. Only that pod writes
 // it.
 type GatewayStatus struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -29,7 +29,7 @@ type GatewayStatus struct {
 
 // GatewayReport is what a gateway reports.
 type GatewayReport struct {
-	// addresses are the IP addresses of the gateway's pod, in canonical form. They are those of its endpoints.
+	// addresses are the IP addresses of the gateway's pod, in canonical form. The endpoints of the gateway have the same addresses.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=2
 	// +kubebuilder:validation:items:MinLength=1

@@ -12,7 +12,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == self.spec.cluster",message="the name is the ID of the cluster"
 
-// RemoteGateway says how the gateways of this cluster reach and recognize those of another member. Its name is the ID of that cluster.
+// RemoteGateway says how the gateways of this cluster reach and recognize the gateways of another member. Its name is the ID of the member.
 // The agent writes it from the PublishedGateway on the hub, so that gateways work if the hub or the agent is down. Members that are
 // suspended, have left, or may not use their addresses have none.
 type RemoteGateway struct {
@@ -30,15 +30,15 @@ type RemoteGatewaySpec struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Cluster string `json:"cluster"`
 
-	// addresses are those of its gateways, as published and as the hub's administrator allows. If there are none, its gateways connect
-	// to those of this cluster, but not the other way round.
+	// addresses are the addresses of the gateways of the member, as published and as the hub's administrator allows. If there are none,
+	// the gateways of the member connect to the gateways of this cluster, but not the other way round.
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	Addresses []Address `json:"addresses,omitempty"`
 
-	// refusedRanges are the ranges to which the addresses must not lead, also after a DNS name is resolved: those of the pods and Services
-	// of this cluster.
+	// refusedRanges are the ranges to which the addresses must not lead, also after a DNS name is resolved: the ranges of the pods and
+	// Services of this cluster.
 	// +optional
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MinLength=1
@@ -64,7 +64,7 @@ type RemoteGatewaySpec struct {
 	// +listType=atomic
 	Versions []int32 `json:"versions"`
 
-	// properties are those of the member, which rules about access refer to. If unset, they are not known.
+	// properties are the properties of the member, which rules about access refer to. If unset, they are not known.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	// +mapType=atomic
@@ -73,7 +73,8 @@ type RemoteGatewaySpec struct {
 
 // OwnRanges are the ranges of the cluster of the gateways.
 type OwnRanges struct {
-	// pods are those of its pods, as its Member says. Gateways connect to addresses in them, and to pods in the host network.
+	// pods are the address ranges of the pods of this cluster, as its Member says. Gateways connect to addresses in these ranges, and to
+	// pods in the host network.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
@@ -81,7 +82,7 @@ type OwnRanges struct {
 	// +listType=atomic
 	Pods []string `json:"pods"`
 
-	// nodes are those of its nodes, as its Member says.
+	// nodes are the address ranges of the nodes of this cluster, as its Member says.
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
@@ -89,7 +90,7 @@ type OwnRanges struct {
 	// +listType=atomic
 	Nodes []string `json:"nodes,omitempty"`
 
-	// services are those of its Services. Gateways connect to no address in them.
+	// services are the address ranges of the Services of this cluster. Gateways connect to no address in these ranges.
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1

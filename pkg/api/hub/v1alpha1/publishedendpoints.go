@@ -52,7 +52,7 @@ type PublishedEndpointsSpec struct {
 	// +listType=atomic
 	Ports []PublishedEndpointPort `json:"ports,omitempty"`
 
-	// groups are the endpoints: those with the same zone and conditions stand together, which keeps records small. They
+	// groups are the endpoints. Endpoints with the same zone and conditions are in one group, which keeps records small. They
 	// have 1000 addresses in all: what that costs the hub to check is within the limits of its admission policies.
 	// Endpoints of so many zones that they would need more groups are published without their zones.
 	// +optional
@@ -104,7 +104,7 @@ type PublishedEndpointPort struct {
 	// protocol is the port's transport protocol.
 	Protocol Protocol `json:"protocol"`
 
-	// port is the number that the endpoints listen on. Absent where the source slice leaves it open.
+	// port is the number that the endpoints listen on. It is absent if the source EndpointSlice has no number.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
@@ -127,15 +127,15 @@ type EndpointGroup struct {
 	// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 	Zone string `json:"zone,omitempty"`
 
-	// ready is the endpoints' ready condition, absent where the source leaves it out.
+	// ready is the condition ready of the endpoints. It is absent if the source EndpointSlice does not have it.
 	// +optional
 	Ready *bool `json:"ready,omitempty"`
 
-	// serving is the endpoints' serving condition, absent where the source leaves it out.
+	// serving is the condition serving of the endpoints. It is absent if the source EndpointSlice does not have it.
 	// +optional
 	Serving *bool `json:"serving,omitempty"`
 
-	// terminating is the endpoints' terminating condition, absent where the source leaves it out.
+	// terminating is the condition terminating of the endpoints. It is absent if the source EndpointSlice does not have it.
 	// +optional
 	Terminating *bool `json:"terminating,omitempty"`
 
@@ -145,13 +145,13 @@ type EndpointGroup struct {
 	// +kubebuilder:validation:Maximum=100
 	AddressesPerEndpoint int32 `json:"addressesPerEndpoint,omitempty"`
 
-	// addresses are those of the endpoints, one endpoint's after another's.
+	// addresses are the addresses of the endpoints, in the order of the endpoints.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=atomic
 	Addresses []IPAddress `json:"addresses"`
 
-	// hostnames are those of the endpoints, in their order; absent where none of them has one.
+	// hostnames are the hostnames of the endpoints, in the order of the endpoints. They are absent if no endpoint has a hostname.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=atomic

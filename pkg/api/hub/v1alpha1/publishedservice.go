@@ -126,7 +126,8 @@ type PublishedServiceSpec struct {
 	Selection *PublishedSelection `json:"selection,omitempty"`
 }
 
-// PublishedHeadless are the available endpoints of a headless service, without their addresses: those that are ready.
+// PublishedHeadless are the available endpoints of a headless service, without their addresses. An endpoint of a headless service is
+// available if it is ready.
 // +structType=atomic
 // +kubebuilder:validation:XValidation:rule="!has(self.hostnames) || self.hostnames.all(h, has(self.portGroups) && h.portGroup < size(self.portGroups))",message="a hostname refers to a port group that is not there"
 type PublishedHeadless struct {
@@ -136,7 +137,7 @@ type PublishedHeadless struct {
 	// +listType=atomic
 	PortGroups []PublishedPortGroup `json:"portGroups,omitempty"`
 
-	// hostnames are those of the endpoints.
+	// hostnames are the hostnames of the endpoints.
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
@@ -221,7 +222,7 @@ type ServiceName string
 type IPFamily string
 
 // Setting is the value of a field to which versions of Kubernetes to come may add values: an importer leaves out what its
-// API server does not know. It is a qualified name, as those that Kubernetes has.
+// API server does not know. It is a qualified name, as the values of Kubernetes are.
 // +kubebuilder:validation:MaxLength=64
 // +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$`
 type Setting string
@@ -261,16 +262,16 @@ type PublishedPort struct {
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$`
 	AppProtocol string `json:"appProtocol,omitempty"`
 
-	// available is the number of available endpoints of the port: 0, 1, or 2 for two or more. Available endpoints are those that are
-	// ready, or those that serve while they terminate if none is ready. Members of other networks need it. It is unset if the member
-	// publishes no gateway.
+	// available is the number of available endpoints of the port: 0, 1, or 2 for two or more. An endpoint is available if it is ready.
+	// If no endpoint of the port is ready, an endpoint is available if it serves while it terminates. Members of other networks need
+	// this number. It is unset if the member publishes no gateway.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2
 	Available *int32 `json:"available,omitempty"`
 
-	// terminating is set if the available endpoints of the port are those that serve while they terminate. Importers use the endpoints of
-	// other members then, if these have ready ones.
+	// terminating is set if no endpoint of the port is ready, and its available endpoints serve while they terminate. Then importers use
+	// the endpoints of other members, if the other members have ready endpoints.
 	// +optional
 	Terminating bool `json:"terminating,omitempty"`
 }

@@ -35,7 +35,7 @@ type ClusterServiceAccessPolicySpec struct {
 	// tier is Admin (before ServiceExportGrants) or Baseline (after them).
 	Tier Tier `json:"tier"`
 
-	// priority orders the policies of a tier, the smallest first. Of equal ones, those that deny come first.
+	// priority orders the policies of a tier, the smallest first. Of policies with equal priority, policies that deny come first.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	Priority int32 `json:"priority"`

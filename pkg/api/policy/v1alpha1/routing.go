@@ -76,7 +76,7 @@ type Source struct {
 	Any bool `json:"any,omitempty"`
 }
 
-// PropertySelector matches clusters by their properties. The field is that of KEP-5939.
+// PropertySelector matches clusters by their properties. The field has the form that KEP-5939 defines.
 type PropertySelector struct {
 	// matchProperties are the properties that a cluster must have, all of them.
 	// +kubebuilder:validation:MinProperties=1
