@@ -342,7 +342,7 @@ bench-build: assets
 
 .PHONY: mutation
 mutation: $(GREMLINS) $(MUTATION) ## change the pure packages on purpose; the tests must fail (many minutes)
-	@$(MUTATION) -gremlins=$(GREMLINS) -min=$(MUTATION_MIN) -known=docs/mutation.md $(MUTATION_PACKAGES)
+	@$(MUTATION) -gremlins=$(GREMLINS) -min=$(MUTATION_MIN) -known=tools/mutation/README.md $(MUTATION_PACKAGES)
 
 ##@ Check
 

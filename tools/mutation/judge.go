@@ -74,7 +74,7 @@ func decode(text []byte, root, pkg string) ([]mutant, error) {
 	return mutants, nil
 }
 
-// entry is how docs/mutation.md names a survivor: stable under edits elsewhere in the file.
+// entry is how tools/mutation/README.md names a survivor: stable under edits elsewhere in the file.
 func (m mutant) entry() string {
 	return fmt.Sprintf("%s %s: ``%s``", m.file, m.kind, m.source)
 }
@@ -150,7 +150,7 @@ func printSurvivors(out io.Writer, mutants []mutant, known string) {
 	slices.Sort(unread)
 	for i, entry := range slices.Compact(unread) {
 		if i == 0 {
-			fmt.Fprintln(out, "\nunread: add a test, or list it in docs/mutation.md with the reason:")
+			fmt.Fprintln(out, "\nunread: add a test, or list it in tools/mutation/README.md with the reason:")
 		}
 		fmt.Fprintf(out, "- %s\n", entry)
 	}

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command mutation runs gremlins, a mutation tester, over packages of the module, and judges what survives. How it
-// counts, and what is to be done about a survivor, is written in docs/mutation.md.
+// counts, and what is to be done about a survivor, is written in tools/mutation/README.md.
 //
 // gremlins v0.6.0 needs three kinds of help:
 //
@@ -55,7 +55,7 @@ func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("mutation", flag.ContinueOnError)
 	flags.StringVar(&o.gremlins, "gremlins", "gremlins", "the gremlins binary")
-	flags.StringVar(&o.known, "known", "docs/mutation.md", "the survivors that were read")
+	flags.StringVar(&o.known, "known", "tools/mutation/README.md", "the survivors that were read")
 	flags.Float64Var(&o.minimum, "min", 85, "the efficacy below which the run fails, in percent")
 	flags.IntVar(&o.workers, "workers", 2, "mutants tested at the same time")
 	if err := flags.Parse(args); err != nil {

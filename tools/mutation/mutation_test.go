@@ -65,7 +65,7 @@ survivors:
   pkg/plan/plan.go:3:2: TIMED OUT INCREMENT_DECREMENT  (unread)
   pkg/plan/plan.go:5:1: NOT COVERED INVERT_LOGICAL  (unread)
 
-unread: add a test, or list it in docs/mutation.md with the reason:
+unread: add a test, or list it in tools/mutation/README.md with the reason:
 - pkg/plan/plan.go INCREMENT_DECREMENT: ` + "``i++``" + `
 - pkg/plan/plan.go INVERT_LOGICAL: ` + "``a && b``" + `
 
