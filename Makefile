@@ -231,7 +231,7 @@ gateway-versions-check: lab-assets ## run the stories of separate networks while
 	TOMBOLO_E2E=1 GATEWAYS_FROM='$(BEFORE)' STORY='$(STORY)' go test -v -count=1 -timeout 40m -parallel '$(E2E_PARALLEL)' -run '^TestStories$$/^networks$$' ./e2e/stories
 
 # The suite is not a Go module that can be required, so it comes from a clone: make conformance MCS_API_DIR=../mcs-api
-# NETWORKS=separate omits the tests that cannot pass between networks (docs/lab.md). CONFORMANCE_FLAGS= runs them, too.
+# NETWORKS=separate omits the tests that cannot pass between networks (e2e/README.md). CONFORMANCE_FLAGS= runs them, too.
 MCS_API_DIR ?=
 CONFORMANCE_FLAGS ?= $(if $(filter separate,$(NETWORKS)),-ginkgo.label-filter='!(DNS && Headless)')
 CONFORMANCE_REPORT := out/conformance$(addprefix -,$(NETWORKS))
