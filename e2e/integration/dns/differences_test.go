@@ -11,7 +11,7 @@ import (
 // entry is a documented difference: the replies for names of these shapes differ in these outcomes. Each shape with each type must
 // occur.
 type entry struct {
-	names    string // the shapes, for the README
+	names    string // the shapes, for the list
 	shapes   []shape
 	reason   string
 	outcomes []outcomes
