@@ -119,11 +119,11 @@ func connectionsCut(ctx context.Context, w *world) error {
 	return nil
 }
 
-// TestFaultsAreDocumented: docs/reliability.md says what is promised in each fault. (That those of which it speaks exist, the check
+// TestFaultsAreDocumented: docs/operations.md says what is promised in each fault. (That those of which it speaks exist, the check
 // of the documents says.)
 func TestFaultsAreDocumented(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/reliability.md")
+	text, err := os.ReadFile("../../docs/operations.md")
 	lab.Must(t, err)
 	for _, name := range faultNames() {
 		if !strings.Contains(string(text), "`chaos: "+name+"`") {

@@ -4,7 +4,7 @@
 #
 # generate.sh CONTROLLER_GEN CRD_REF_DOCS DIR: writes what is generated below DIR (the repository's root, or a scratch
 # folder when freshness is checked): zz_generated.deepcopy.go beside the types of pkg/api, manifests/crd/*.yaml, the
-# references docs/{api,cli,agent}.md, and the files of the charts that come from the kustomizations.
+# references docs/{api,cli}.md, and the files of the charts that come from the kustomizations.
 set -euo pipefail
 
 controller_gen=$1

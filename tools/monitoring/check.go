@@ -28,7 +28,7 @@ var (
 	// inAnnotation and inLegend name labels of a result.
 	inAnnotation = regexp.MustCompile(`\$labels\.(\w+)`)
 	inLegend     = regexp.MustCompile(`\{\{\s*(\w+)\s*\}\}`)
-	inReference  = regexp.MustCompile("(?m)^\\| `(\\w+)` ")
+	inReference  = regexp.MustCompile("(?m)^\\| `((?:tombolo|coredns_clusterset)_\\w+)` ")
 	heading      = regexp.MustCompile(`(?m)^## (\w+)$`)
 )
 
@@ -98,19 +98,19 @@ func unused(s scraped, used map[string]bool) []string {
 	return problems
 }
 
-// undocumented returns the metrics of ours that docs/metrics.md lacks, and those in it that were not scraped.
+// undocumented returns the metrics of ours that docs/runbook.md lacks, and those in it that were not scraped.
 func undocumented(s scraped, reference string) []string {
 	documented := named(inReference, reference)
 	var problems []string
 	existing := slices.Compact(slices.Sorted(maps.Values(s.metrics)))
 	for _, metric := range existing {
 		if isOurs(metric) && !slices.Contains(documented, metric) {
-			problems = append(problems, fmt.Sprintf("docs/metrics.md: %s is missing", metric))
+			problems = append(problems, fmt.Sprintf("docs/runbook.md: %s is missing", metric))
 		}
 	}
 	for _, metric := range documented {
 		if !slices.Contains(existing, metric) {
-			problems = append(problems, fmt.Sprintf("docs/metrics.md: there is no metric %s", metric))
+			problems = append(problems, fmt.Sprintf("docs/runbook.md: there is no metric %s", metric))
 		}
 	}
 	return problems

@@ -138,7 +138,6 @@ func TestRun(t *testing.T) {
 	write("resources: [monitor.yaml]", root, "manifests", "monitoring", "kustomization.yaml")
 	write(header, monitor...)
 	write("", root, "docs", "runbook.md")
-	write("", root, "docs", "metrics.md")
 	var out bytes.Buffer
 	command := func() error {
 		out.Reset()
@@ -152,11 +151,11 @@ func TestRun(t *testing.T) {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	write("tombolo_new 1\n", scrapes, "dns.prom")
-	if err := command(); !errors.Is(err, errProblems) || out.String() != "tombolo_new is used by no alert and no panel\ndocs/metrics.md: tombolo_new is missing\n" {
+	if err := command(); !errors.Is(err, errProblems) || out.String() != "tombolo_new is used by no alert and no panel\ndocs/runbook.md: tombolo_new is missing\n" {
 		t.Errorf("with a metric that nothing uses: %v\n%s", err, out.String())
 	}
-	write("| Metric |\n| `tombolo_new` | gauge |\n| `tombolo_old` | gauge |\n", root, "docs", "metrics.md")
-	if err := command(); !errors.Is(err, errProblems) || out.String() != "tombolo_new is used by no alert and no panel\ndocs/metrics.md: there is no metric tombolo_old\n" {
+	write("| Metric |\n| `tombolo_new` | gauge |\n| `tombolo_old` | gauge |\n", root, "docs", "runbook.md")
+	if err := command(); !errors.Is(err, errProblems) || out.String() != "tombolo_new is used by no alert and no panel\ndocs/runbook.md: there is no metric tombolo_old\n" {
 		t.Errorf("with a metric in the document that there is not: %v\n%s", err, out.String())
 	}
 	write(header+"  podMetricsEndpoint: []\n", monitor...)

@@ -40,15 +40,11 @@ func run(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	reference, err := os.ReadFile(filepath.Join(*root, "docs", "metrics.md"))
-	if err != nil {
-		return err
-	}
 	scraped, err := loadScrapes(*folder)
 	if err != nil {
 		return err
 	}
-	problems := append(m.check(scraped, string(runbook)), undocumented(scraped, string(reference))...)
+	problems := append(m.check(scraped, string(runbook)), undocumented(scraped, string(runbook))...)
 	for _, problem := range problems {
 		fmt.Fprintln(out, problem)
 	}

@@ -17,10 +17,10 @@ import (
 	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
-// TestReasonsAreDocumented: every reason in the sources is in the order of reasons and in docs/see.md.
+// TestReasonsAreDocumented: every reason in the sources is in the order of reasons and in docs/runbook.md.
 func TestReasonsAreDocumented(t *testing.T) {
 	t.Parallel()
-	documented, err := os.ReadFile("../../../docs/see.md")
+	documented, err := os.ReadFile("../../../docs/runbook.md")
 	check.Must(t, err)
 	file, err := parser.ParseFile(token.NewFileSet(), "status.go", nil, 0)
 	check.Must(t, err)
@@ -37,7 +37,7 @@ func TestReasonsAreDocumented(t *testing.T) {
 			t.Errorf("reason %s has no place in the order of reasons", value)
 		}
 		if !strings.Contains(string(documented), "| `"+value+"` |") {
-			t.Errorf("docs/see.md does not say what %s is", value)
+			t.Errorf("docs/runbook.md does not say what %s is", value)
 		}
 		return true
 	})

@@ -164,13 +164,12 @@ func TestRun(t *testing.T) {
 	tree := fstest.MapFS{}
 	for name, text := range map[string]string{
 		"Makefile":              "X := 1\nall: ## everything\n",
-		"docs/agent.md":         "| `--workers int` | | |\n",
-		"docs/cli.md":           "| `--context string` | | |\n",
+		"docs/cli.md":           "| `--context string` | | |\n\n# tombolo-agent\n\n| `--workers int` | | |\n",
 		"docs/glossary.md":      "| Term | X |\n| --- | --- |\n| told | x |\n\n| Not used | Write |\n| --- | --- |\n| goes on, nobody | go |\n",
-		"docs/README.md":        "[agent](agent.md) [cli](cli.md) [glossary](glossary.md) [metrics](metrics.md) `make X`\nIt is told that it Goes on. `nobody`\n\n    nobody\n\n<!-- nobody -->",
+		"docs/README.md":        "[cli](cli.md) [glossary](glossary.md) [runbook](runbook.md) `make X`\nIt is told that it Goes on. `nobody`\n\n    nobody\n\n<!-- nobody -->",
 		"bin/no.md":             "[a](no)",
 		"pkg/testdata/not.md":   "[a](no)",
-		"docs/metrics.md":       "| `tombolo_unconfirmed_services` | | |\n",
+		"docs/runbook.md":       "| `tombolo_unconfirmed_services` | | |\n",
 		"controllers/a/m.go":    "package a // nobody",
 		"controllers/a_test.go": "package a\n\nvar o = \"nobody\"",
 

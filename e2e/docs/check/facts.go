@@ -44,16 +44,16 @@ type checker struct {
 	decoder    runtime.Decoder // strict, of the kinds that are known
 }
 
-// sources are the files that declare names, and how. The references of flags are generated, and make generate-check compares them with
-// the programs.
+// sources are the files that declare names, below a heading if it is given, and how. The reference of flags is generated, and make
+// generate-check compares it with the programs.
 var sources = []struct {
-	kind, file string
-	pattern    *regexp.Regexp
+	kind, file, heading string
+	pattern             *regexp.Regexp
 }{
-	{"agent flags", "docs/agent.md", regexp.MustCompile("(?m)^\\| `--?([a-z0-9-]+)")},
-	{"flags", "docs/cli.md", regexp.MustCompile("(?m)^\\| `--?([a-z0-9-]+)")},
-	{"targets", "Makefile", regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):(?:[^=]|$)`)},
-	{"metrics", "docs/metrics.md", regexp.MustCompile("(?m)^\\| `(\\w+)` ")}, // complete: make monitoring-check
+	{"agent flags", "docs/cli.md", "# tombolo-agent\n", regexp.MustCompile("(?m)^\\| `--?([a-z0-9-]+)")},
+	{"flags", "docs/cli.md", "", regexp.MustCompile("(?m)^\\| `--?([a-z0-9-]+)")},
+	{"targets", "Makefile", "", regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):(?:[^=]|$)`)},
+	{"metrics", "docs/runbook.md", "", regexp.MustCompile("(?m)^\\| `((?:tombolo|coredns_clusterset)_\\w+)` ")}, // complete: make monitoring-check
 }
 
 // gather returns a checker that knows the names of a repository.
@@ -65,8 +65,9 @@ func gather(tree fs.FS) (*checker, error) {
 			return nil, err
 		}
 		found := map[string]bool{}
-		for _, name := range source.pattern.FindAllSubmatch(text, -1) {
-			found[string(name[1])] = true
+		_, below, _ := strings.Cut(string(text), source.heading)
+		for _, name := range source.pattern.FindAllStringSubmatch(below, -1) {
+			found[name[1]] = true
 		}
 		if len(found) == 0 {
 			return nil, fmt.Errorf("%s declares no %s: did its form change?", source.file, source.kind)

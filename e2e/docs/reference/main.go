@@ -1,8 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command reference writes the references of the command lines: docs/cli.md from the commands of cmd/kubectl-clusterset/cli, and
-// docs/agent.md from what the agent's own help says.
+// Command reference writes the reference of the command lines, docs/cli.md: from the commands of cmd/kubectl-clusterset/cli, and from the
+// help of the agent.
 package main
 
 import (
@@ -33,9 +33,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: io.Discard, ErrOut: io.Discard}
-	if err := write(*out, "cli.md", commandReference(cli.NewCommand(cli.Build{}, streams))); err != nil { //nolint:contextcheck // nothing is run
-		return err
-	}
+	commands := commandReference(cli.NewCommand(cli.Build{}, streams)) //nolint:contextcheck // nothing is run
 	// The agent's flags are made in its main package: ask it, as a user does.
 	agent := exec.CommandContext(ctx, "go", "run", "./cmd/tombolo-agent", "--help")
 	agent.Env = append(os.Environ(), "POD_NAMESPACE=") // a default of the agent's
@@ -47,9 +45,5 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return write(*out, "agent.md", text)
-}
-
-func write(folder, name, text string) error {
-	return os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644) //nolint:gosec // documents are for all to read
+	return os.WriteFile(filepath.Join(*out, "cli.md"), []byte(commands+"\n"+text), 0o644) //nolint:gosec // documents are for all to read
 }

@@ -66,7 +66,7 @@ func TestCommandReference(t *testing.T) {
 		"\n## show one\n\n`tool show one`: show one.\n\n```\nOne.\n```\n\n" +
 		"\n## walk\n\n`tool walk [flags]`: go on foot.\n\n```\nGo.\n```\n\nExamples:\n\n```\n  tool walk\n```\n\n" +
 		head + "| `--steps int` | `3` | how many &lt;steps> |\n" +
-		"\n## Flags of all verbs\n\nThose of kubectl, with the same meaning.\n\n" +
+		"\n## Flags of all verbs\n\nThese flags have the same meaning as in kubectl.\n\n" +
 		head + "| `--namespace NAME`, `-n` |  | the namespace of NAME |\n"
 	if diff := cmp.Diff(want, commandReference(root)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

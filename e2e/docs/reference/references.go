@@ -14,9 +14,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const commandHead = `<!-- Written by "make generate" from cmd/kubectl-clusterset/cli: change it there. -->
+const commandHead = `<!-- Written by "make generate" from cmd/kubectl-clusterset/cli and the help of cmd/tombolo-agent: change it there. -->
 
 # kubectl clusterset
+
+This page is for platform teams. It lists the verbs and flags of ` + "`kubectl clusterset`, and the flags of the [agent](#tombolo-agent)" + `.
 
 `
 
@@ -35,7 +37,7 @@ func commandReference(root *cobra.Command) string {
 		}
 		b.WriteString(flagTable(verb.NonInheritedFlags()))
 	}
-	b.WriteString("\n## Flags of all verbs\n\nThose of kubectl, with the same meaning.\n\n")
+	b.WriteString("\n## Flags of all verbs\n\nThese flags have the same meaning as in kubectl.\n\n")
 	b.WriteString(flagTable(root.PersistentFlags()))
 	return b.String()
 }
@@ -103,13 +105,11 @@ func defaultOf(value string) string {
 	return value
 }
 
-const agentHead = `<!-- Written by "make generate" from the help of cmd/tombolo-agent: change it there. -->
+const agentHead = `# tombolo-agent
 
-# tombolo-agent
-
-The flags of the agent. ` + "`kubectl clusterset join`" + ` and the kustomizations of ` + "`manifests/agent`" + ` set those that a cluster needs;
-others are set by a patch of the Deployment's arguments. ` + "`join` and `upgrade`" + ` keep what is added or changed there, and say what
-they keep; only ` + "`--service-cidrs`" + ` is set by every ` + "`join`" + ` that needs it. A wrong value is refused at the start, with the reason.
+` + "`kubectl clusterset join`" + ` and the kustomizations of ` + "`manifests/agent`" + ` set the flags that a cluster needs. To set other flags, patch the
+Deployment's arguments. ` + "`join` and `upgrade`" + ` keep and print arguments that are added or changed there. Every ` + "`join`" + ` that
+needs it sets ` + "`--service-cidrs`" + `. The agent refuses a wrong value at the start, with the reason.
 
 `
 

@@ -114,7 +114,7 @@ func (c *Clusterset) serveNames(ctx context.Context, cluster *lab.Cluster, plugi
 	return err
 }
 
-// joinByInvitation does what docs/gitops.md says: the hub's administrator invites the cluster, and the cluster's own joins it.
+// joinByInvitation does what docs/install.md says: the hub's administrator invites the cluster, and the cluster's own joins it.
 func (c *Clusterset) joinByInvitation(ctx context.Context, cluster *lab.Cluster, plugin DNS) error {
 	folder, err := os.MkdirTemp(c.Folder(), "invitation-")
 	if err != nil {

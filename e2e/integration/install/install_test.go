@@ -204,7 +204,7 @@ func takesDocuments(t *testing.T, run func(...string) string) {
 	out := pathOf(t, "../out") // the kustomizations name those of manifests by relative paths
 	lab.Must(t, os.MkdirAll(out, 0o755))
 	taken := map[string]int{}
-	for _, document := range []string{"networkpolicy.md", "operations.md"} {
+	for _, document := range []string{"networks.md", "operations.md"} {
 		text, err := os.ReadFile(pathOf(t, "../docs/"+document))
 		lab.Must(t, err)
 		for _, block := range yamlBlock.FindAllSubmatch(text, -1) {
