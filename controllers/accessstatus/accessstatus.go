@@ -26,8 +26,8 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/controllers/gather"
 	"github.com/tombolo-mcs/tombolo/controllers/queue"
-	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -39,7 +39,7 @@ import (
 // Reconciler writes the conditions of all rules about access. It has one request, for all of them: each depends on the members and on
 // whether there are gateways.
 type Reconciler struct {
-	Sources sources.Reader
+	Sources gather.Reader
 	Member  apply.Writer
 	Clock   clock.PassiveClock
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -114,11 +115,20 @@ func serviceCIDRs(ctx context.Context, member client.Reader) ([]netip.Prefix, er
 	if err := member.List(ctx, objects); err != nil && !notFound(err) {
 		return nil, fmt.Errorf("list ServiceCIDRs: %w", err)
 	}
-	ranges, err := clusterset.ServiceRanges(objects.Items)
+	usable := slices.DeleteFunc(objects.Items, func(c networkingv1.ServiceCIDR) bool { return c.DeletionTimestamp != nil })
+	ranges, err := clusterset.ServiceRanges(usable)
 	if err == nil && len(ranges) == 0 {
 		err = errors.New("this cluster does not show the ranges of its Services, which Kubernetes does from 1.33 on: pass --service-cidrs")
 	}
 	return ranges, err
+}
+
+// serviceRanges returns the ranges from which the API server grants addresses of Services now.
+func (s *starter) serviceRanges(ctx context.Context) ([]netip.Prefix, error) {
+	if configured := s.options.serviceCIDRs(); len(configured) > 0 {
+		return configured, nil
+	}
+	return serviceCIDRs(ctx, s.manager.GetAPIReader())
 }
 
 // notFound reports whether an object, or its whole kind, does not exist.

@@ -18,6 +18,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/exportstatus"
 	"github.com/tombolo-mcs/tombolo/controllers/gateway"
+	"github.com/tombolo-mcs/tombolo/controllers/gather"
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
 	"github.com/tombolo-mcs/tombolo/controllers/presence"
 	"github.com/tombolo-mcs/tombolo/controllers/properties"
@@ -25,7 +26,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/publish"
 	"github.com/tombolo-mcs/tombolo/controllers/queue"
 	"github.com/tombolo-mcs/tombolo/controllers/routing"
-	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
@@ -53,7 +53,7 @@ func (s *starter) controllers(
 	local identity, store *hub.Store, connection *hub.Connection, hubClient client.Client, metrics metrics, pods cache.Cache,
 ) parts {
 	toHub := apply.ToHub(hubClient, local.id.HubNamespace())
-	reader := sources.Reader{
+	reader := gather.Reader{
 		Cluster: local.id, Member: s.manager.GetClient(), Grants: s.manager.GetClient(), Hub: store, Selector: s.options.Selector, AgentNamespace: s.options.Namespace,
 		HostPods: func(ctx context.Context, ip netip.Addr) ([]corev1.Pod, error) { return caches.PodsAt(ctx, pods, ip) },
 	}
@@ -104,9 +104,9 @@ func (s *starter) controllers(
 		},
 		imports: &imports.Reconciler{
 			Allowed: func() bool { return store.InitialListDone() && present.Allowed() },
-			Sources: reader, Member: s.manager.GetClient(), Writer: toMember, IPFamilies: clusterset.FamiliesOf(local.serviceCIDRs),
+			Sources: reader, Member: s.manager.GetClient(), Writer: toMember, IPFamilies: clusterset.FamiliesOf(local.serviceCIDRs), ServiceRanges: s.serviceRanges,
 			State: present.State, Policies: liveness.DefaultPolicies(),
-			Namespaces: s.options.importPolicy(), MetadataDomains: s.options.MetadataDomains, Refusals: imports.NewRefusals(), Unsupported: imports.NewUnsupportedSettings(),
+			Namespaces: s.options.importPolicy(), MetadataDomains: s.options.MetadataDomains, Reported: imports.NewReported(), Unsupported: imports.NewUnsupportedSettings(),
 			GatewayPorts: gatewayPorts, VirtualIPs: virtualIPs, GatewayReach: gatewayReach, Returns: imports.NewReturns(), DefaultSources: s.options.defaultSources(), Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
 		},
 	}

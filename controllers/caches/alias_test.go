@@ -12,6 +12,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
 // TestAliasSlicesAreNoSources: the slice of an alias is neither exported nor taken for a mirrored one, and no gateway reads listening ports in
@@ -50,7 +51,7 @@ func TestAliasSlicesAreNoSources(t *testing.T) {
 			if key, ok := caches.MirroredService(slice); ok {
 				t.Errorf("it is taken for a mirrored slice of %s", key)
 			}
-			if ports, err := caches.ListeningPorts(slice); err == nil {
+			if ports, err := render.ListeningPorts(slice); err == nil {
 				t.Errorf("it has the listening ports %v", ports)
 			}
 			if key, ok := caches.AliasService(slice); ok != test.found || ok && key != web {

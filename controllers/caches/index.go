@@ -134,16 +134,3 @@ func VirtualIPService(object client.Object) (types.NamespacedName, bool) {
 	name := object.GetLabels()[clusterset.LabelVirtualIPOf]
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: name}, name != "" && clusterset.ManagerOf(object) == clusterset.ManagedBy
 }
-
-// VirtualIP returns the virtual IP that the labels of its Service or of one of its slices name, and false for other objects, and if the
-// labels do not match the name of the Service.
-func VirtualIP(object client.Object) (clusterset.VirtualIP, bool) {
-	service, ok := VirtualIPService(object)
-	labels, name := object.GetLabels(), object.GetName()
-	if _, isSlice := object.(*discoveryv1.EndpointSlice); isSlice {
-		name = labels[discoveryv1.LabelServiceName]
-	}
-	cluster, err := clusterset.ParseClusterID(labels[mcsv1beta1.LabelSourceCluster])
-	ip := clusterset.VirtualIP{Service: service, Cluster: cluster, Hostname: labels[clusterset.LabelHostname]}
-	return ip, ok && err == nil && ip.Name() == name
-}

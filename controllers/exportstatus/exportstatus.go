@@ -21,20 +21,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/gather"
 	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	"github.com/tombolo-mcs/tombolo/controllers/queue"
-	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 	"github.com/tombolo-mcs/tombolo/pkg/record"
+	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 // Reconciler writes the conditions of one ServiceExport at a time.
 type Reconciler struct {
-	Sources  sources.Reader
+	Sources  gather.Reader
 	Member   apply.Writer
 	Outcomes *publication.Outcomes
 	// Refusal returns why this cluster may not publish; "" if it may.

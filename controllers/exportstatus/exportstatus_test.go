@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/controllers/gather"
 	"github.com/tombolo-mcs/tombolo/controllers/publication"
-	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/internal/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -23,6 +23,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/export"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/record"
+	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 // TestConflictsStayUntilAllIsKnown: an agent that has started does not change the condition Conflict before it has listed the
@@ -51,7 +52,7 @@ func TestConflictsStayUntilAllIsKnown(t *testing.T) {
 				snapshot.Fill(store)
 			}
 			r := &Reconciler{
-				Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: publication.NewOutcomes(), Refusal: func() string { return "" }, Unreached: reached,
+				Sources: gather.Reader{Cluster: "own", Hub: store}, Outcomes: publication.NewOutcomes(), Refusal: func() string { return "" }, Unreached: reached,
 			}
 			decided := r.decide(sources.Sources{
 				Key: ours.Key, Export: &mcsv1beta1.ServiceExport{}, Local: &ours, Hub: store.Service(ours.Key),
@@ -80,7 +81,7 @@ func TestListedMeanwhile(t *testing.T) {
 	check.Must(t, err)
 	snapshot.Fill(store)
 	r := &Reconciler{
-		Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: publication.NewOutcomes(), Refusal: func() string { return "" }, Unreached: reached,
+		Sources: gather.Reader{Cluster: "own", Hub: store}, Outcomes: publication.NewOutcomes(), Refusal: func() string { return "" }, Unreached: reached,
 	}
 	readyCondition := func() *metav1.Condition {
 		return meta.FindStatusCondition(r.decide(known), string(mcsv1beta1.ServiceExportConditionReady))
@@ -120,7 +121,7 @@ func TestExportedMeansRecorded(t *testing.T) {
 			outcomes := publication.NewOutcomes()
 			outcomes.Set(ours.Key, publication.Outcome{Failure: test.failure})
 			r := &Reconciler{
-				Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: outcomes, Refusal: func() string { return "" }, Unreached: reached,
+				Sources: gather.Reader{Cluster: "own", Hub: store}, Outcomes: outcomes, Refusal: func() string { return "" }, Unreached: reached,
 			}
 			decided := r.decide(sources.Sources{Key: ours.Key, Export: ready(), Local: &ours, Hub: store.Service(ours.Key)})
 			readyCondition := meta.FindStatusCondition(decided, string(mcsv1beta1.ServiceExportConditionReady))
@@ -170,7 +171,7 @@ func TestOutdated(t *testing.T) {
 			outcomes := publication.NewOutcomes()
 			outcomes.Set(ours.Key, publication.Outcome{Failure: test.failure})
 			store := snapshot.Store("own", clusterset.AddressRanges{})
-			r := &Reconciler{Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: outcomes, Refusal: func() string { return "" }, Unreached: reached}
+			r := &Reconciler{Sources: gather.Reader{Cluster: "own", Hub: store}, Outcomes: outcomes, Refusal: func() string { return "" }, Unreached: reached}
 			export := ready()
 			export.Status.Conditions = test.said
 			decided := r.decide(sources.Sources{Key: ours.Key, Export: export, Local: &ours, Hub: store.Service(ours.Key)})
@@ -206,7 +207,7 @@ func TestHubNotReached(t *testing.T) {
 	} {
 		store := hub.NewStore("own", clusterset.AddressRanges{})
 		r := &Reconciler{
-			Sources: sources.Reader{Cluster: "own", Hub: store}, Outcomes: publication.NewOutcomes(), Refusal: func() string { return "" },
+			Sources: gather.Reader{Cluster: "own", Hub: store}, Outcomes: publication.NewOutcomes(), Refusal: func() string { return "" },
 			Unreached: func() time.Time { return lost },
 		}
 		object := &mcsv1beta1.ServiceExport{Status: mcsv1beta1.ServiceExportStatus{Conditions: test.existing}}

@@ -33,8 +33,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/controllers/gather"
 	"github.com/tombolo-mcs/tombolo/controllers/queue"
-	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
@@ -51,7 +51,7 @@ const clockCheck = 10 * time.Minute
 
 // Reconciler reconciles the gateways of this cluster. Its only request is for their Service.
 type Reconciler struct {
-	Sources sources.Reader
+	Sources gather.Reader
 	// Live reads this cluster without a cache: the agent may not watch Secrets, and a cluster without gateways does not serve
 	// RemoteGateways.
 	Live client.Reader

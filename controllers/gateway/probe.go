@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/controllers/gather"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
 )
@@ -38,7 +38,7 @@ var probeClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: tru
 // Prober probes the gateways of this cluster each second, because the kubelet of a node that has died does not say that its pods are
 // not ready, and because slices list a gateway only for the ports that it has open (G8).
 type Prober struct {
-	Sources sources.Reader
+	Sources gather.Reader
 	Reach   *reach.Reach
 	// Port is that of the readiness check of gateways; 0 means 8081.
 	Port int

@@ -45,7 +45,7 @@ func TestCount(t *testing.T) {
 		{[]string{one}, one + " " + two},
 	} {
 		p.count(both, answering(step.failed))
-		usable, _ := p.Reach.Usable(gateways, "b")
+		usable, _ := p.Reach.Seen().Usable(gateways, "b")
 		var got []string
 		for _, endpoint := range usable[0].Endpoints {
 			got = append(got, endpoint.Addresses...)
@@ -82,7 +82,7 @@ func TestLastAnswer(t *testing.T) {
 			answers[address] = open
 		}
 		p.count(step.probed, answers)
-		closed, _ := p.Reach.Closed(gateways, map[ports.Owner]int32{owner: ports.First}, nil)
+		closed, _ := p.Reach.Seen().Closed(gateways, map[ports.Owner]int32{owner: ports.First}, nil)
 		check.Equal(t, fmt.Sprintf("step %d: the gateway is known to listen", i), step.want, !closed.Has(address, ports.First))
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/queue"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
+	"github.com/tombolo-mcs/tombolo/pkg/importing"
 )
 
 // gatewayChanges is a source that enqueues the imports to which changes of what the gateways report matter.
@@ -60,7 +61,7 @@ func (r *Reconciler) throughGateways(ctx context.Context, source clusterset.Clus
 	imports := sets.New[reconcile.Request]()
 	for i := range list.Items {
 		slice := &list.Items[i]
-		if service, ok := caches.MirroredService(slice); ok && (source == reach.EveryCluster || sourceOf(slice) == source) {
+		if service, ok := caches.MirroredService(slice); ok && (source == reach.EveryCluster || importing.SourceOf(slice) == source) {
 			imports.Insert(reconcile.Request{NamespacedName: service})
 		}
 	}

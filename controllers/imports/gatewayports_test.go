@@ -6,7 +6,6 @@ package imports
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -16,14 +15,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
-	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
+	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
+
+// webKey returns the key of a service.
+func webKey() clusterset.ServiceKey { return clusterset.ServiceKey{Namespace: "shop", Name: "web"} }
 
 // withoutState reads a cluster with these slices in which no State is stored.
 type withoutState []*discoveryv1.EndpointSlice
@@ -44,30 +46,21 @@ func (r withoutState) List(_ context.Context, into client.ObjectList, _ ...clien
 // spec: G2, G9
 func TestFirstListeningPorts(t *testing.T) {
 	t.Parallel()
-	owner := ports.Owner{Service: key, Cluster: "b", Hostname: "db-0", Port: 80}
+	owner := ports.Owner{Service: webKey(), Cluster: "b", Hostname: "db-0", Port: 80}
 	for name, test := range map[string]struct {
-		hostnames clusterset.Hostnames
-		free      bool
+		recorded map[int32]int32
+		free     bool
 	}{
-		"no hostname was available": {clusterset.Hostnames{}, true},
-		"one was":                   {clusterset.Hostnames{"db-1": {80: 8080}}, false},
+		"no hostname was available": {nil, true},
+		"one was":                   {map[int32]int32{80: ports.First}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCluster(headlessBehindGateway(test.hostnames))
-			c.reconcile(t)
-			var gateways withoutState
-			for _, slice := range append(c.view.mirrored, c.view.virtualSlices...) {
-				if isGatewaySlice(slice) {
-					gateways = append(gateways, slice)
-				}
-			}
-			if len(gateways) == 0 {
-				t.Fatal("there is no slice")
-			}
+			ip := clusterset.VirtualIP{Service: webKey(), Cluster: "b", Hostname: "db-1"}
+			gateways := withoutState(render.VirtualEndpoints(ip, []clusterset.Slice{{AddressType: "IPv4", Listen: test.recorded}}))
 			g := &GatewayPorts{Live: gateways, Cached: gateways, Clock: clock.RealClock{}}
 			check.Must(t, g.load(t.Context()))
-			got, err := g.allocator.Assign(key, []ports.Owner{owner}, time.Now(), func(ports.State) error { return nil })
+			got, err := g.allocator.Assign(webKey(), []ports.Owner{owner}, time.Now(), func(ports.State) error { return nil })
 			if free := got[owner] != 0; free != test.free || err != nil {
 				t.Errorf("port %d, %v; want that one is free: %t", got[owner], err, test.free)
 			}
@@ -98,27 +91,6 @@ func TestStoredByAnother(t *testing.T) {
 	}
 }
 
-// A port is recent if it was allocated less than a time ago. One that a slice has recorded before the start is not.
-// spec: G2
-func TestRecentPorts(t *testing.T) {
-	t.Parallel()
-	passed := testingclock.NewFakeClock(time.Unix(0, 0))
-	g := &GatewayPorts{Clock: passed, allocator: ports.New(ports.Unused(), passed.Now())}
-	adopted, allocated := ports.Owner{Service: key, Cluster: "a", Port: 80}, ports.Owner{Service: key, Cluster: "b", Port: 80}
-	both := []ports.Owner{adopted, allocated}
-	g.allocator.Adopt(adopted, ports.First)
-	_, err := g.allocator.Assign(key, both, passed.Now(), func(ports.State) error { return nil })
-	check.Must(t, err)
-	passed.Step(listenLag / 4)
-	if recent, left := g.recent(slices.Values(both), listenLag); !recent.Equal(sets.New(allocated)) || left != 3*listenLag/4 {
-		t.Errorf("recent are %v, for %s", recent, left)
-	}
-	passed.Step(listenLag)
-	if recent, left := g.recent(slices.Values(both), listenLag); len(recent) > 0 || left != 0 {
-		t.Errorf("after the lag, recent are %v, for %s", recent, left)
-	}
-}
-
 // The services of changed ports are their present owners. spec: G8
 func TestServicesOfPorts(t *testing.T) {
 	t.Parallel()
@@ -126,6 +98,6 @@ func TestServicesOfPorts(t *testing.T) {
 	g := &GatewayPorts{}
 	check.Equal(t, "services before a port is read", 0, len(g.services(numbers))+len((*GatewayPorts)(nil).services(numbers)))
 	g.allocator = ports.New(ports.Unused(), time.Unix(0, 0))
-	g.allocator.Adopt(ports.Owner{Service: key, Cluster: "a", Port: 80}, ports.First)
-	check.Equal(t, "services", []clusterset.ServiceKey{key}, g.services(numbers).UnsortedList())
+	g.allocator.Adopt(ports.Owner{Service: webKey(), Cluster: "a", Port: 80}, ports.First)
+	check.Equal(t, "services", []clusterset.ServiceKey{webKey()}, g.services(numbers).UnsortedList())
 }

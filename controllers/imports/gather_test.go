@@ -8,20 +8,20 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/controllers/sources"
+	"github.com/tombolo-mcs/tombolo/controllers/gather"
 	"github.com/tombolo-mcs/tombolo/internal/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/importing"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
-	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
 // TestListedMeanwhile: the first list of the hub may complete at any moment of a reconciliation. Data that was not read before must
@@ -40,14 +40,14 @@ func TestListedMeanwhile(t *testing.T) {
 			}
 		}, imported: key}
 		r := &Reconciler{
-			Sources: sources.Reader{Cluster: "b", Member: member, Hub: store}, Member: member,
+			Sources: gather.Reader{Cluster: "b", Member: member, Hub: store}, Member: member,
 			State: func(clusterset.ClusterID) liveness.State { return liveness.Live }, Policies: liveness.DefaultPolicies(),
-			Unsupported: NewUnsupportedSettings(),
+			Unsupported: NewUnsupportedSettings(), Returns: NewReturns(), Clock: clock.RealClock{},
 		}
 		member.read() // reading 0
-		v, err := r.gather(t.Context(), key)
+		observed, err := r.gather(t.Context(), key)
 		check.Must(t, err)
-		if d := decide(v); d.state == withdrawn {
+		if p := importing.PlanOf(observed); !p.IsImported {
 			t.Errorf("listed at reading %d: the import is taken for withdrawn", at)
 		}
 		reads = member.count
@@ -133,68 +133,4 @@ func (r *readings) Get(_ context.Context, key client.ObjectKey, into client.Obje
 func (r *readings) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	r.read()
 	return nil
-}
-
-// TestKnowsOwnExport: if the hub was not read, the local API server says whether this cluster exports a service, unless the slices with its
-// ID may be those of another cluster with this ID: they have no node, nor the annotation of own slices without one (D6).
-//
-// spec: E3, D6, K2
-func TestKnowsOwnExport(t *testing.T) {
-	t.Parallel()
-	slice := func(source string, endpoints ...discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
-		return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{mcsv1beta1.LabelSourceCluster: source}}, Endpoints: plan.Condense(endpoints)}
-	}
-	marked := func(s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
-		s.Annotations = map[string]string{clusterset.AnnotationLocal: "true"}
-		return s
-	}
-	here, elsewhere := discoveryv1.Endpoint{Addresses: []string{"10.1.0.1"}, NodeName: new("node-1")}, discoveryv1.Endpoint{Addresses: []string{"10.1.0.2"}}
-	for name, test := range map[string]struct {
-		export   *mcsv1beta1.ServiceExport
-		mirrored []*discoveryv1.EndpointSlice
-		want     bool
-	}{
-		"nothing":                              {},
-		"a ServiceExport":                      {export: &mcsv1beta1.ServiceExport{}, mirrored: []*discoveryv1.EndpointSlice{slice("own", elsewhere)}, want: true},
-		"endpoints of its nodes":               {mirrored: []*discoveryv1.EndpointSlice{slice("own", elsewhere), slice("own", elsewhere, here)}, want: true},
-		"endpoints with its ID, without nodes": {mirrored: []*discoveryv1.EndpointSlice{slice("own", elsewhere), slice("own")}},
-		"its endpoints, which have no nodes":   {mirrored: []*discoveryv1.EndpointSlice{slice("own", elsewhere), marked(slice("own", elsewhere))}, want: true},
-		"its slice, without endpoints":         {mirrored: []*discoveryv1.EndpointSlice{marked(slice("own"))}, want: true},
-		"a gateway of its nodes":               {mirrored: []*discoveryv1.EndpointSlice{slice("other", here)}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			check.Equal(t, "known", test.want, view{sources: sources.Sources{Export: test.export}, mirrored: test.mirrored}.knowsOwnExport("own"))
-		})
-	}
-}
-
-// TestDeniedNamespace: whatever exists of an import in a denied namespace is deleted, also a derived Service whose exporters are not known.
-//
-// spec: I1
-func TestDeniedNamespace(t *testing.T) {
-	t.Parallel()
-	derived := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: clusterset.ShortDerivedName(key.Name), Labels: map[string]string{
-		clusterset.LabelManagedBy: clusterset.ManagedBy, mcsv1beta1.LabelServiceName: key.Name, clusterset.LabelServiceImported: "true",
-	}}}
-	imported := &mcsv1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy}}}
-	named := imported.DeepCopy()
-	named.Status.Clusters = []mcsv1beta1.ClusterStatus{{Cluster: "a"}}
-	for name, remains := range map[string]view{
-		"nothing":                  {},
-		"a derived Service":        {services: []*corev1.Service{derived}},
-		"an import":                {serviceImport: named},
-		"an import without status": {serviceImport: imported, services: []*corev1.Service{derived}},
-		"a missing exporter":       {serviceImport: named, missing: map[clusterset.ClusterID]hub.Missing{"a": {Export: true}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			remains.namespaceState, remains.sources = namespaceDenied, sources.Sources{Key: key}
-			check.Equal(t, "state", withdrawn, decide(remains).state)
-			endpoints, services, imports := remains.deletions()
-			if existing := len(remains.services) > 0 || remains.serviceImport != nil; len(endpoints)+len(services)+len(imports) == 0 && existing {
-				t.Error("nothing is deleted")
-			}
-		})
-	}
 }

@@ -6,14 +6,14 @@
 package imports
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -26,26 +26,28 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/controllers/gather"
 	"github.com/tombolo-mcs/tombolo/controllers/queue"
-	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
+	"github.com/tombolo-mcs/tombolo/pkg/importing"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
 
 // Reconciler imports one service at a time.
 type Reconciler struct {
-	Sources sources.Reader
+	Sources gather.Reader
 	// Member reads this cluster from the same cache as Sources.
 	Member client.Reader
 	Writer apply.Writer
 	// Allowed reports whether the hub was listed, or is unreachable, and this cluster may use its ID (spec K2). Before that,
 	// existing objects stay as they are.
 	Allowed func() bool
-	// IPFamilies are the IP families of this cluster's Services.
-	IPFamilies []corev1.IPFamily
+	// IPFamilies are the IP families of this cluster's Services, and ServiceRanges returns the ranges of their addresses.
+	IPFamilies    []corev1.IPFamily
+	ServiceRanges func(context.Context) ([]netip.Prefix, error)
 	// State returns the state of a member. Policies are the policies for endpoints of silent members.
 	State    func(clusterset.ClusterID) liveness.State
 	Policies liveness.Policies
@@ -63,8 +65,8 @@ type Reconciler struct {
 	DefaultSources []policyv1alpha1.Source
 	// Returns stores since when preferred sources that do not serve have been available.
 	Returns *Returns
-	// Refusals stores the refusals that were reported.
-	Refusals *Refusals
+	// Reported stores the states that Events have reported.
+	Reported *Reported
 	// Unsupported stores the settings that this cluster's API server does not support.
 	Unsupported *UnsupportedSettings
 	Events      events.EventRecorder
@@ -122,56 +124,60 @@ func (r *Reconciler) allKeys(ctx context.Context) ([]clusterset.ServiceKey, erro
 
 // Reconcile updates the import of one service.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	key := request.NamespacedName
 	if !r.Allowed() { // check first: records must be read after the initial list of the hub
 		return reconcile.Result{}, nil
 	}
-	r.own.begin(request.NamespacedName)
-	defer r.own.end(request.NamespacedName)
-	view, err := r.gather(ctx, request.NamespacedName)
+	r.own.begin(key)
+	defer r.own.end(key)
+	observed, err := r.gather(ctx, key)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if !r.Allowed() { // check again: another cluster's heartbeat with this ID may have arrived
 		return reconcile.Result{}, nil
 	}
-	if view.namespaceState == namespaceNotFound {
-		r.Metrics.update(request.NamespacedName, view, decision{})
-		r.Returns.update(request.NamespacedName, nil, nil, r.Clock.Now())
-		return reconcile.Result{}, nil
+	done, err := r.settle(ctx, observed)
+	r.Metrics.update(observed, done)
+	r.Returns.update(key, observed.Routing.Sources, done.Waiting, observed.Now)
+	if err = cmp.Or(err, done.Err()); err != nil {
+		return reconcile.Result{RequeueAfter: done.After}, fmt.Errorf("import %s: %w", key, err)
 	}
-	restored, err := r.restoreLabels(ctx, view)
-	if len(view.opening) > 0 {
-		r.GatewayReach.Await()
-	}
-	after := view.portsAfter // no event reports the end of a quarantine, nor that a gateway does not listen in time
-	if err == nil && !restored {
-		var wait time.Duration
-		if wait, err = r.apply(ctx, view); after == 0 || wait > 0 && wait < after {
-			after = wait
+	return reconcile.Result{RequeueAfter: done.After}, nil
+}
+
+// settle plans and applies until nothing differs, and returns the last plan. It ends early if the result of a write is not known, or a plan
+// was stale.
+func (r *Reconciler) settle(ctx context.Context, observed importing.Observed) (importing.Plan, error) {
+	r.send(observed.Sources.Key, observed.RefusedRecords())
+	next := importing.Plan{}
+	for range importing.Rounds {
+		next = importing.PlanOf(observed)
+		if next.AwaitsPorts {
+			r.GatewayReach.Await()
+		}
+		outcome, err := r.apply(ctx, observed, next)
+		if err != nil {
+			return next, err
+		}
+		observed = observed.With(next, outcome)
+		r.Unsupported.add(observed.Unsupported)
+		if !outcome.IsAsPlanned() {
+			continue
+		}
+		r.send(observed.Sources.Key, next.Events...)
+		if next.IsLast {
+			return next, nil
 		}
 	}
-	if err != nil {
-		// The time counts if the error is only that an unmanaged object is in the way.
-		return reconcile.Result{RequeueAfter: after}, fmt.Errorf("import %s: %w", request.NamespacedName, err)
-	}
-	return reconcile.Result{RequeueAfter: after}, nil
+	return next, fmt.Errorf("its objects still differ after %d rounds: another program changes them at the same time", importing.Rounds)
 }
 
-// apply decides on the import and writes it. It returns the time after which a preferred source may serve again; 0 if none waits.
-func (r *Reconciler) apply(ctx context.Context, v view) (time.Duration, error) {
-	r.announceRefusals(v)
-	decision := decide(v)
-	r.Metrics.update(v.sources.Key, v, decision)
-	r.Returns.update(v.sources.Key, v.routing.sources, decision.choice.Waiting, r.Clock.Now())
-	switch decision.state {
-	case exported:
-		return decision.choice.Wait, r.write(ctx, v, decision)
-	case withdrawn:
-		return 0, r.withdraw(ctx, v)
-	case undecided:
+// send sends Events. An Event about a state is sent if the state differs from the one that was sent before.
+func (r *Reconciler) send(key clusterset.ServiceKey, all ...importing.Event) {
+	for _, event := range all {
+		if !event.IsState || r.Reported.isNew(key, event.Reason, event.Note) {
+			r.Events.Eventf(event.Regarding, nil, corev1.EventTypeWarning, event.Reason, "Import", "%s", event.Note)
+		}
 	}
-	return 0, nil
 }
-
-// now returns the transition time of conditions.
-func (r *Reconciler) now() metav1.Time { return metav1.NewTime(r.Clock.Now()) }

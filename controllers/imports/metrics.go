@@ -12,6 +12,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/importing"
 )
 
 // Values of the label source: where the source slice is.
@@ -23,8 +24,9 @@ const (
 // Metrics are the metrics of imports. The zero value records nothing.
 type Metrics struct {
 	latency    *prometheus.HistogramVec
-	refused    *sumGauge
+	records    *sumGauge
 	obstructed *sumGauge
+	refused    *sumGauge
 	since      time.Time
 	triggers   *triggers
 }
@@ -40,15 +42,17 @@ func NewMetrics(registry prometheus.Registerer, since time.Time) (Metrics, error
 				"Across clusters it includes the difference between their clocks.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
 		}, []string{"source"}),
-		refused: newSumGauge("tombolo_refused_records",
+		records: newSumGauge("tombolo_refused_records",
 			"Records and endpoints of other members that are refused, of services whose namespace exists in this cluster."),
 		obstructed: newSumGauge("tombolo_obstructed_imports",
 			"Imports that cannot be written because an unmanaged ServiceImport has their name."),
+		refused: newSumGauge("tombolo_refused_imports",
+			"Imports with objects that cannot be written, because the API server, a quota, a policy or a webhook refuses or changes them."),
 	}
 	for _, location := range []string{sourceLocal, sourceRemote} {
 		m.latency.WithLabelValues(location) // creates the series, so that 0 differs from missing data
 	}
-	for _, collector := range []prometheus.Collector{m.latency, m.refused.gauge, m.obstructed.gauge} {
+	for _, collector := range []prometheus.Collector{m.latency, m.records.gauge, m.obstructed.gauge, m.refused.gauge} {
 		if err := registry.Register(collector); err != nil {
 			return Metrics{}, err
 		}
@@ -76,13 +80,6 @@ func (m Metrics) observePropagation(own clusterset.ClusterID, key clusterset.Ser
 			}
 			m.latency.WithLabelValues(location).Observe(now.Sub(s.Trigger).Seconds())
 		}
-	}
-}
-
-// written stores that all source slices of a service are mirrored as they should be.
-func (m Metrics) written(key clusterset.ServiceKey, all []clusterset.Slice) {
-	if m.triggers != nil {
-		m.triggers.update(key, m.since, all)
 	}
 }
 
@@ -115,20 +112,28 @@ func (t *triggers) update(key clusterset.ServiceKey, since time.Time, all []clus
 	}
 }
 
-// update sets the metrics of one service.
-func (m Metrics) update(key clusterset.ServiceKey, v view, d decision) {
-	if m.refused == nil {
+// update sets the metrics of one service from what was observed and the last plan.
+func (m Metrics) update(o importing.Observed, p importing.Plan) {
+	if m.records == nil {
 		return
 	}
-	if d.state != exported {
+	key, isRefused := o.Sources.Key, len(p.Refused) > 0
+	switch {
+	case !p.IsImported:
 		m.triggers.update(key, m.since, nil)
+	case p.IsLast && !isRefused:
+		m.triggers.update(key, m.since, o.SourceSlices())
 	}
-	m.refused.set(key, v.sources.Hub.RefusedTotal)
-	blocked := 0
-	if d.state == exported && v.isObstructed() {
-		blocked = 1
+	m.records.set(key, o.Sources.Hub.RefusedTotal)
+	m.obstructed.set(key, countOf(p.IsObstructed))
+	m.refused.set(key, countOf(isRefused))
+}
+
+func countOf(is bool) int { //nolint:revive // the value to count, not a mode
+	if is {
+		return 1
 	}
-	m.obstructed.set(key, blocked)
+	return 0
 }
 
 // sumGauge is the sum of a count over all services. Services are no labels, because there may be thousands.

@@ -13,6 +13,8 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/importing"
+	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 // A slice that is written because another source has failed is no change of its source.
@@ -45,20 +47,24 @@ func TestFailoverIsNoPropagation(t *testing.T) {
 			}
 		}
 	}
+	written := func(known []clusterset.Slice) {
+		o := importing.Observed{Sources: sources.Sources{Key: webKey(), Hub: sources.Hub{Slices: known}}}
+		m.update(o, importing.Plan{IsImported: true, IsLast: true})
+	}
 	before := []clusterset.Slice{source("a", 1), source("b", 1)}
-	m.observePropagation("own", key, before, mirrored("a"), at(2)) // only a serves
+	m.observePropagation("own", webKey(), before, mirrored("a"), at(2)) // only a serves
 	observed(1, 1)
-	m.observePropagation("own", key, before, mirrored("a"), at(3)) // again, as the first write was not complete
+	m.observePropagation("own", webKey(), before, mirrored("a"), at(3)) // again, as the first write was not complete
 	observed(2, 3)
-	m.written(key, before)
+	written(before)
 	failed := []clusterset.Slice{source("a", 3600), source("b", 1)}
-	m.observePropagation("own", key, failed, mirrored("b"), at(3601)) // b serves instead
+	m.observePropagation("own", webKey(), failed, mirrored("b"), at(3601)) // b serves instead
 	observed(2, 3)
-	m.written(key, failed)
+	written(failed)
 	changed := []clusterset.Slice{source("a", 3600), source("b", 3602)}
-	m.observePropagation("own", key, changed, mirrored("b"), at(3604))
+	m.observePropagation("own", webKey(), changed, mirrored("b"), at(3604))
 	observed(3, 5)
-	m.update(key, view{}, decision{})
+	m.update(importing.Observed{Sources: sources.Sources{Key: webKey()}}, importing.Plan{})
 	if len(m.triggers.latest) > 0 {
 		t.Errorf("%v is still stored", m.triggers.latest)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/importing"
 )
 
 // NamespacePolicy selects the namespaces of a cluster into which services are imported.
@@ -43,14 +44,14 @@ func (r *Reconciler) servicesOfNamespace() handler.TypedEventHandler[*metav1.Par
 }
 
 // namespaceState returns the state of a namespace.
-func (r *Reconciler) namespaceState(ctx context.Context, namespace string) (namespaceState, error) {
+func (r *Reconciler) namespaceState(ctx context.Context, namespace string) (importing.NamespaceState, error) {
 	found := caches.NamespaceMetadata()
 	exists, err := caches.Get(ctx, r.Member, client.ObjectKey{Name: namespace}, found)
 	switch {
 	case err != nil || !exists || !found.DeletionTimestamp.IsZero():
-		return namespaceNotFound, err
+		return importing.NamespaceNotFound, err
 	case !r.Namespaces.Allows(namespace):
-		return namespaceDenied, nil
+		return importing.NamespaceDenied, nil
 	}
-	return namespaceAllowed, nil
+	return importing.NamespaceAllowed, nil
 }

@@ -17,11 +17,11 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/plan"
+	"github.com/tombolo-mcs/tombolo/pkg/importing"
 )
 
-// ownWrites finds the watch events that only report what the last reconciliation of a service has written: nobody has to reconcile the service
-// for them. If another reconciliation has begun between the write and its event, it may have read the cache without the write, so the event
+// ownWrites finds the watch events that only report what the last reconciliation of a service has written: no reconciliation is needed for
+// them. If another reconciliation has begun between the write and its event, it may have read the cache without the write, so the event
 // enqueues the service. The zero value is ready for use.
 type ownWrites struct {
 	mu       sync.Mutex
@@ -47,20 +47,11 @@ func (w *ownWrites) begin(key clusterset.ServiceKey) {
 	w.services[key] = &serviceWrites{running: true, versions: sets.Set[string]{}, received: map[string]func(){}}
 }
 
-// add stores the slices that a reconciliation has written, as the API server has returned them. If one differs from the desired slice, because a
-// policy of the cluster changes it, its event enqueues the service.
-func (w *ownWrites) add(key clusterset.ServiceKey, desired, written []*discoveryv1.EndpointSlice) {
-	differ := map[string]bool{}
-	for _, change := range plan.EndpointSlices(desired, written) {
-		differ[change.Object.Name] = change.Verb != plan.Create
-	}
+// add stores the resource version of a slice that a reconciliation has written, as the API server has returned it.
+func (w *ownWrites) add(key clusterset.ServiceKey, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, slice := range written {
-		if !differ[slice.Name] {
-			w.services[key].versions.Insert(slice.ResourceVersion)
-		}
-	}
+	w.services[key].versions.Insert(version)
 }
 
 // end is called when a reconciliation has ended. It processes the events that it has not caused.
@@ -116,7 +107,7 @@ func (w *ownWrites) without(all handler.TypedEventHandler[*discoveryv1.EndpointS
 			process := func() { all.Update(context.WithoutCancel(ctx), e, q) }
 			key, ok := caches.MirroredService(e.ObjectNew)
 			isResync := e.ObjectOld.ResourceVersion == e.ObjectNew.ResourceVersion
-			if !ok || isResync || isGatewaySlice(e.ObjectNew) || !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) {
+			if !ok || isResync || importing.IsGatewaySlice(e.ObjectNew) || !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) {
 				process()
 				return
 			}

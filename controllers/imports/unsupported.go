@@ -31,22 +31,21 @@ func (u *UnsupportedSettings) settings() map[clusterset.Setting]bool {
 	return u.all
 }
 
-// add adds settings. If there are too many, it removes the earlier ones, which are then tried again.
-func (u *UnsupportedSettings) add(settings []clusterset.Setting) {
+// add adds the settings that are not stored. If there are too many, it removes the earlier ones, which are then tried again.
+func (u *UnsupportedSettings) add(settings map[clusterset.Setting]bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.all)+len(settings) > maxUnsupported {
-		u.all = nil
+	added := map[clusterset.Setting]bool{}
+	for setting := range settings {
+		if !u.all[setting] {
+			added[setting] = true
+		}
 	}
-	u.all = with(u.all, settings)
-}
-
-// with returns a copy of a set of settings with some more.
-func with(set map[clusterset.Setting]bool, more []clusterset.Setting) map[clusterset.Setting]bool {
-	result := map[clusterset.Setting]bool{}
-	maps.Copy(result, set)
-	for _, setting := range more {
-		result[setting] = true
+	if len(added) == 0 {
+		return
 	}
-	return result
+	if len(u.all)+len(added) <= maxUnsupported {
+		maps.Copy(added, u.all)
+	}
+	u.all = added
 }

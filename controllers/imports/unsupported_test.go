@@ -21,11 +21,11 @@ func TestUnknownIsBounded(t *testing.T) {
 	}
 	for i := range maxUnsupported {
 		before := unknown.settings()
-		unknown.add([]clusterset.Setting{value(i)})
+		unknown.add(map[clusterset.Setting]bool{value(i): true})
 		if len(before) != i || !unknown.settings()[value(i)] || !unknown.settings()[value(0)] {
 			t.Fatalf("after %d: %d before, now %v", i, len(before), unknown.settings())
 		}
 	}
-	unknown.add([]clusterset.Setting{value(maxUnsupported)})
+	unknown.add(map[clusterset.Setting]bool{value(maxUnsupported): true})
 	check.Equal(t, "one more than are remembered", map[clusterset.Setting]bool{value(maxUnsupported): true}, unknown.settings())
 }

@@ -9,19 +9,18 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/importing"
+	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
-// MaxVirtualIPs is the largest number of virtual IPs in a cluster (G9). The last quarter is for source clusters with fewer than
-// virtualIPShare, so that one cluster cannot use up those of all others.
+// The last quarter of the virtual IPs is for source clusters with fewer than virtualIPShare, so that one cluster cannot use up those of all
+// others.
 const (
-	MaxVirtualIPs    = 1000
-	virtualIPReserve = MaxVirtualIPs / 4
-	virtualIPShare   = MaxVirtualIPs / 16
+	virtualIPReserve = importing.MaxVirtualIPs / 4
+	virtualIPShare   = importing.MaxVirtualIPs / 16
 )
 
 // VirtualIPs counts the virtual IPs of this cluster, so that all imports together have at most MaxVirtualIPs. If there are not enough, an
@@ -44,6 +43,10 @@ type virtualIPCount struct {
 	// lacks counts those that it lacks because all are in use. limited is set if it lacks some because of a cluster's share.
 	lacks   int
 	limited bool
+	// answered is the last request, and granted the virtual IPs that were its answer. They are not set if the import lacks some, and before
+	// the first request since the start.
+	answered *importing.VirtualIPRequest
+	granted  []clusterset.VirtualIP
 }
 
 func (c virtualIPCount) total() int {
@@ -63,23 +66,32 @@ func (p *VirtualIPs) Subscribe(notify func(clusterset.ServiceKey)) {
 	}
 }
 
-// assign returns the virtual IPs that an import gets: of those that it uses the first ones for which there is room, then of the unused
-// ones.
-func (p *VirtualIPs) assign(ctx context.Context, key clusterset.ServiceKey, used, unused []clusterset.VirtualIP) ([]clusterset.VirtualIP, error) {
+// held sets what is counted for an import.
+func (p *VirtualIPs) held(key clusterset.ServiceKey, into *importing.Numbers) {
 	if p == nil {
-		return nil, nil
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	count, ok := p.imports[key]
+	into.VirtualIPs, into.VirtualIPsFor, into.HoldsVirtualIPs = count.granted, count.answered, ok
+}
+
+// assign sets the virtual IPs that an import gets: of those that it uses the first ones for which there is room, then of the unused ones.
+func (p *VirtualIPs) assign(ctx context.Context, key clusterset.ServiceKey, request importing.VirtualIPRequest, into *importing.Numbers) error {
+	into.VirtualIPs, into.VirtualIPsFor, into.HoldsVirtualIPs = nil, &request, false
+	if p == nil {
+		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.imports == nil {
-		if len(used)+len(unused) == 0 { // a cluster without virtual IPs reads nothing
-			return nil, nil
-		}
 		if err := p.load(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	room, needed, ofOthers := MaxVirtualIPs, 0, map[clusterset.ClusterID]int{}
+	used, unused := request.Used, request.Unused
+	room, needed, ofOthers := importing.MaxVirtualIPs, 0, map[clusterset.ClusterID]int{}
 	for other, count := range p.imports {
 		if other != key {
 			room, needed = room-count.total(), needed+count.lacks
@@ -106,8 +118,12 @@ func (p *VirtualIPs) assign(ctx context.Context, key clusterset.ServiceKey, used
 		granted = append(granted, ip)
 		now.held[ip.Cluster]++
 	}
+	if len(granted) == len(used)+len(unused) {
+		now.answered, now.granted = &request, granted
+	}
 	p.set(key, now)
-	return granted, nil
+	into.VirtualIPs = granted
+	return nil
 }
 
 // set stores the count of an import, and notifies the other imports that can give or get virtual IPs now.
@@ -135,24 +151,12 @@ func (p *VirtualIPs) load(ctx context.Context) error {
 	}
 	p.imports = map[clusterset.ServiceKey]virtualIPCount{}
 	for i := range list.Items {
-		if ip, ok := caches.VirtualIP(&list.Items[i]); ok {
+		if ip, ok := render.VirtualIPOf(&list.Items[i]); ok {
 			if p.imports[ip.Service].held == nil {
 				p.imports[ip.Service] = virtualIPCount{held: map[clusterset.ClusterID]int{}}
 			}
 			p.imports[ip.Service].held[ip.Cluster]++
 		}
 	}
-	return nil
-}
-
-// readVirtualIPs reads the existing Services and slices of the import's virtual IPs.
-func (r *Reconciler) readVirtualIPs(ctx context.Context, key clusterset.ServiceKey, v *view) error {
-	services, endpoints := &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}
-	for _, list := range []client.ObjectList{services, endpoints} {
-		if err := r.Member.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{caches.IndexVirtual: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("list %s of the virtual IPs of %s: %w", clusterset.KindOf(list), key, err)
-		}
-	}
-	v.virtualServices, v.virtualSlices = caches.Pointers(services.Items), caches.Pointers(endpoints.Items)
 	return nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
+	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 const interval = 10 * time.Second
@@ -34,7 +35,7 @@ func TestAbsentMember(t *testing.T) {
 		p := present(t, memberOf("own"), heartbeatOf("own", hubv1alpha1.PublicationComplete))
 		p.AbsentTimeout = 10 * interval
 		web := clusterset.ServiceKey{Namespace: "shop", Name: "web"}
-		missing := func() int { return len(p.Store.Import(web, hub.Imported{"ghost": nil}).Missing) }
+		missing := func() int { return len(p.Store.Import(web, sources.Imported{"ghost": nil}).Missing) }
 		beat := func(n int) {
 			for range n {
 				p.clock.Step(interval)
@@ -63,7 +64,7 @@ func TestAbsentMember(t *testing.T) {
 		p.AbsentTimeout = 10 * interval
 		web := clusterset.ServiceKey{Namespace: "shop", Name: "web"}
 		for beats, want := range []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0} {
-			if got := len(p.Store.Import(web, hub.Imported{"ghost": nil}).Missing); got != want {
+			if got := len(p.Store.Import(web, sources.Imported{"ghost": nil}).Missing); got != want {
 				t.Fatalf("after %d heartbeats: missing of %d clusters, want %d", beats, got, want)
 			}
 			p.clock.Step(interval)

@@ -18,9 +18,9 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	"github.com/tombolo-mcs/tombolo/controllers/queue"
-	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
+	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 type enqueuer = workqueue.TypedRateLimitingInterface[reconcile.Request]

@@ -15,13 +15,13 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/publication"
-	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/internal/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/export"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/record"
+	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 var (
@@ -38,7 +38,7 @@ var (
 )
 
 // exported returns the sources of web if cluster a exports it, and the hub has these records.
-func exported(stored hub.Service) sources.Sources {
+func exported(stored sources.Hub) sources.Sources {
 	stored.LocalMember = member
 	younger := offered // the hub has bounded the age: the record must still claim the age of the ServiceExport
 	younger.Age = created.Add(time.Hour)
@@ -50,7 +50,7 @@ func exported(stored hub.Service) sources.Sources {
 
 // refused returns the sources of web if its ServiceExport exports nothing, for this reason.
 func refused(reason mcsv1beta1.ServiceExportConditionReason, stored *hubv1alpha1.PublishedService) sources.Sources {
-	result := exported(hub.Service{Local: stored})
+	result := exported(sources.Hub{Local: stored})
 	result.Local, result.Rejection = nil, &export.Rejection{Reason: reason}
 	return result
 }
@@ -129,66 +129,66 @@ func TestDecide(t *testing.T) {
 		outcome publication.Outcome
 	}{
 		"exported": {
-			known: exported(hub.Service{}), slices: []clusterset.Slice{slice("1", "10.1.0.1")},
+			known: exported(sources.Hub{}), slices: []clusterset.Slice{slice("1", "10.1.0.1")},
 			want: records{want, endpoints(slice("1", "10.1.0.1"))},
 		},
-		"without endpoints": {known: exported(hub.Service{Local: stored}), want: records{want, nil}},
+		"without endpoints": {known: exported(sources.Hub{Local: stored}), want: records{want, nil}},
 		"an address outside of the ranges": {
-			known: exported(hub.Service{}), slices: []clusterset.Slice{slice("1", "10.1.0.1", "192.0.2.1")},
+			known: exported(sources.Hub{}), slices: []clusterset.Slice{slice("1", "10.1.0.1", "192.0.2.1")},
 			want:    records{want, endpoints(slice("1", "10.1.0.1"))},
 			outcome: publication.Outcome{LeftOut: []string{"192.0.2.1 is outside the cluster's pod and node CIDRs"}},
 		},
 		"too many endpoints": {
-			known: exported(hub.Service{}), slices: large,
+			known: exported(sources.Hub{}), slices: large,
 			want: records{want, endpoints(large[0])},
 			outcome: publication.Outcome{
 				Surplus: "1 of 2 slices: a cluster contributes at most 1000 slices and 10000 endpoints to a service, and these have 10001",
 			},
 		},
 		"with a gateway": {
-			known: with(exported(hub.Service{}), func(s *sources.Sources) { s.Gateways = &sources.Gateways{} }), slices: []clusterset.Slice{slice("1", "10.1.0.1")},
+			known: with(exported(sources.Hub{}), func(s *sources.Sources) { s.Gateways = &sources.Gateways{} }), slices: []clusterset.Slice{slice("1", "10.1.0.1")},
 			want: records{record.WithAvailability(want, clusterset.Availability{httpID: 1}, nil), endpoints(slice("1", "10.1.0.1"))},
 		},
 		"with a gateway, and terminating endpoints only": {
-			known: with(exported(hub.Service{}), func(s *sources.Sources) { s.Gateways = &sources.Gateways{} }), slices: []clusterset.Slice{terminating(slice("1", "10.1.0.1"))},
+			known: with(exported(sources.Hub{}), func(s *sources.Sources) { s.Gateways = &sources.Gateways{} }), slices: []clusterset.Slice{terminating(slice("1", "10.1.0.1"))},
 			want: records{
 				record.WithAvailability(want, clusterset.Availability{httpID: 1}, map[clusterset.PortID]bool{httpID: true}),
 				endpoints(terminating(slice("1", "10.1.0.1"))),
 			},
 		},
 		"without addresses": {
-			known: with(exported(hub.Service{}), func(s *sources.Sources) {
+			known: with(exported(sources.Hub{}), func(s *sources.Sources) {
 				s.Hub.LocalMember = &hubv1alpha1.Member{Spec: hubv1alpha1.MemberSpec{Publish: hubv1alpha1.PublishAvailability}}
 			}),
 			slices: []clusterset.Slice{slice("1", "10.1.0.1", "192.0.2.1", "192.0.2.2")},
 			want:   records{record.WithAvailability(want, clusterset.Availability{httpID: 2}, nil), nil},
 		},
 		"in a network of its own": {
-			known: with(exported(hub.Service{}), func(s *sources.Sources) { s.Hub.LocalNetwork = "cloud" }), slices: []clusterset.Slice{slice("1", "10.1.0.1")},
+			known: with(exported(sources.Hub{}), func(s *sources.Sources) { s.Hub.LocalNetwork = "cloud" }), slices: []clusterset.Slice{slice("1", "10.1.0.1")},
 			want: records{want, endpoints(inCloud(slice("1", "10.1.0.1")))},
 		},
 		"granted to some": {
-			known: with(exported(hub.Service{}), func(s *sources.Sources) { s.Local.GrantedTo = []clusterset.ClusterID{"b"} }), slices: []clusterset.Slice{slice("1", "10.1.0.1")},
+			known: with(exported(sources.Hub{}), func(s *sources.Sources) { s.Local.GrantedTo = []clusterset.ClusterID{"b"} }), slices: []clusterset.Slice{slice("1", "10.1.0.1")},
 			want: records{granted, endpoints(slice("1", "10.1.0.1"))},
 		},
 		"granted to some, and the Service does not exist any more": {
 			known: refused(mcsv1beta1.ServiceExportReasonNoService, granted), want: records{ungranted, nil},
 		},
-		"no ServiceExport":           {known: sources.Sources{Key: web, Hub: hub.Service{Local: stored, LocalMember: member}}},
+		"no ServiceExport":           {known: sources.Sources{Key: web, Hub: sources.Hub{Local: stored, LocalMember: member}}},
 		"the Service does not exist": {known: refused(mcsv1beta1.ServiceExportReasonNoService, stored), want: records{inactive, nil}},
 		"it never existed":           {known: refused(mcsv1beta1.ServiceExportReasonNoService, nil)},
 		"its namespace is reserved":  {known: refused(export.ReasonNamespaceReserved, stored)},
-		"its namespace is forbidden": {known: with(exported(hub.Service{}), forbidden), slices: []clusterset.Slice{slice("1", "10.1.0.1")}},
+		"its namespace is forbidden": {known: with(exported(sources.Hub{}), forbidden), slices: []clusterset.Slice{slice("1", "10.1.0.1")}},
 		"its namespace is forbidden, and the hub stores it": {
-			known:  with(exported(hub.Service{Local: stored, LocalEndpoints: endpoints(slice("1", "10.1.0.1"))}), forbidden),
+			known:  with(exported(sources.Hub{Local: stored, LocalEndpoints: endpoints(slice("1", "10.1.0.1"))}), forbidden),
 			slices: []clusterset.Slice{slice("1", "10.1.0.2")},
 			want:   records{stored, endpoints(slice("1", "10.1.0.1"))},
 		},
 		"its namespace is forbidden, and it is withdrawn": {
-			known: sources.Sources{Key: web, Hub: hub.Service{Local: stored, LocalMember: forbidding}},
+			known: sources.Sources{Key: web, Hub: sources.Hub{Local: stored, LocalMember: forbidding}},
 		},
 		"the Member is suspended": {
-			known: with(exported(hub.Service{}), func(s *sources.Sources) {
+			known: with(exported(sources.Hub{}), func(s *sources.Sources) {
 				s.Hub.LocalMember = member.DeepCopy()
 				s.Hub.LocalMember.Spec.Suspended = true
 			}),
@@ -212,14 +212,14 @@ func TestFreesQuota(t *testing.T) {
 	service, one := record.EncodeService(offered), record.EncodeEndpoints(web, slice("1", "10.1.0.1"))
 	for name, test := range map[string]struct {
 		desired  records
-		existing hub.Service
+		existing sources.Hub
 		want     bool
 	}{
-		"new":              {records{service, nil}, hub.Service{}, false},
-		"unchanged":        {records{service, []*hubv1alpha1.PublishedEndpoints{one}}, hub.Service{Local: service, LocalEndpoints: []*hubv1alpha1.PublishedEndpoints{one}}, false},
-		"fewer slices":     {records{service, nil}, hub.Service{Local: service, LocalEndpoints: []*hubv1alpha1.PublishedEndpoints{one}}, true},
-		"withdrawn":        {records{}, hub.Service{Local: service}, true},
-		"nothing was left": {records{}, hub.Service{}, false},
+		"new":              {records{service, nil}, sources.Hub{}, false},
+		"unchanged":        {records{service, []*hubv1alpha1.PublishedEndpoints{one}}, sources.Hub{Local: service, LocalEndpoints: []*hubv1alpha1.PublishedEndpoints{one}}, false},
+		"fewer slices":     {records{service, nil}, sources.Hub{Local: service, LocalEndpoints: []*hubv1alpha1.PublishedEndpoints{one}}, true},
+		"withdrawn":        {records{}, sources.Hub{Local: service}, true},
+		"nothing was left": {records{}, sources.Hub{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -239,9 +239,9 @@ func TestHighest(t *testing.T) {
 	endpoints := func(version string) *hubv1alpha1.PublishedEndpoints {
 		return &hubv1alpha1.PublishedEndpoints{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
 	}
-	existing := hub.Service{Local: service("9"), LocalEndpoints: []*hubv1alpha1.PublishedEndpoints{endpoints("8"), endpoints("10")}}
+	existing := sources.Hub{Local: service("9"), LocalEndpoints: []*hubv1alpha1.PublishedEndpoints{endpoints("8"), endpoints("10")}}
 	for name, test := range map[string]struct {
-		existing hub.Service
+		existing sources.Hub
 		services []*hubv1alpha1.PublishedService
 		slices   []*hubv1alpha1.PublishedEndpoints
 		want     hub.Versions

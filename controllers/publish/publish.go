@@ -23,9 +23,9 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/controllers/gather"
 	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	"github.com/tombolo-mcs/tombolo/controllers/queue"
-	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -33,11 +33,12 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 	"github.com/tombolo-mcs/tombolo/pkg/record"
+	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 // Reconciler publishes one service at a time.
 type Reconciler struct {
-	Sources sources.Reader
+	Sources gather.Reader
 	Hub     apply.Writer
 	// MayWrite reports whether this process may write the records of this cluster now, and OnMayWrite calls a function when it may (spec K2).
 	MayWrite   func() bool
@@ -143,7 +144,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // revertDelay returns the time until the desired records may replace those of another writer; 0 if they may now.
-func (r *Reconciler) revertDelay(key clusterset.ServiceKey, desired records, observed hub.Service) time.Duration {
+func (r *Reconciler) revertDelay(key clusterset.ServiceKey, desired records, observed sources.Hub) time.Duration {
 	if !apply.Reverts(r.Hub, plan.PublishedService(desired.service, observed.Local)) &&
 		!apply.Reverts(r.Hub, plan.PublishedEndpoints(desired.endpoints, observed.LocalEndpoints)) {
 		return 0
@@ -161,7 +162,7 @@ type records struct {
 }
 
 // freesQuota reports whether the hub is to store fewer records than before, so that a quota has room for others.
-func (d records) freesQuota(observed hub.Service) bool {
+func (d records) freesQuota(observed sources.Hub) bool {
 	return d.service == nil && observed.Local != nil || len(d.endpoints) < len(observed.LocalEndpoints)
 }
 
@@ -218,7 +219,7 @@ func inactive(known sources.Sources) *hubv1alpha1.PublishedService {
 
 // narrow writes to which clusters an export is granted if the record on the hub still admits others, before all else: the hub may refuse
 // the rest, for example because a quota is full. It sets the record in observed to the written one.
-func (r *Reconciler) narrow(ctx context.Context, desired *hubv1alpha1.PublishedService, observed *hub.Service) error {
+func (r *Reconciler) narrow(ctx context.Context, desired *hubv1alpha1.PublishedService, observed *sources.Hub) error {
 	if desired == nil || desired.Spec.GrantedTo == nil || observed.Local == nil || !admitsOthers(observed.Local, desired.Spec.GrantedTo) {
 		return nil
 	}
@@ -242,7 +243,7 @@ func admitsOthers(record *hubv1alpha1.PublishedService, granted *hubv1alpha1.Gra
 // apply writes endpoints before their service, and deletes them after it, so that other members see a new service complete. Endpoints that
 // can never be stored do not hold back their service. It returns the records that it has written.
 func (r *Reconciler) apply(
-	ctx context.Context, desired records, observed *hub.Service, export loss,
+	ctx context.Context, desired records, observed *sources.Hub, export loss,
 ) (services []*hubv1alpha1.PublishedService, endpoints []*hubv1alpha1.PublishedEndpoints, err error) {
 	if err := r.narrow(ctx, desired.service, observed); err != nil {
 		return nil, nil, err
@@ -274,7 +275,7 @@ func unstored(desired *hubv1alpha1.PublishedService, written []*hubv1alpha1.Publ
 }
 
 // highest returns the highest versions of this cluster's records of a service: those observed, and those written since.
-func highest(observed hub.Service, services []*hubv1alpha1.PublishedService, endpoints []*hubv1alpha1.PublishedEndpoints) hub.Versions {
+func highest(observed sources.Hub, services []*hubv1alpha1.PublishedService, endpoints []*hubv1alpha1.PublishedEndpoints) hub.Versions {
 	if observed.Local != nil {
 		services = append(services, observed.Local)
 	}

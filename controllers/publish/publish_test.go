@@ -15,7 +15,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/internal/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 // Clusters to which an export is no longer granted lose it before anything else is written, which the hub may refuse.
@@ -48,7 +48,7 @@ func TestGrantIsReducedFirst(t *testing.T) {
 			record := &hubv1alpha1.PublishedService{ObjectMeta: metav1.ObjectMeta{Namespace: "member-a", Name: "shop.web"}}
 			record.Spec.Inactive, record.Spec.GrantedTo, record.Spec.Type = test.inactive, test.before, "ClusterSetIP"
 			onHub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(record).Build()
-			observed := hub.Service{}
+			observed := sources.Hub{}
 			if name != "there is no record at all" {
 				observed.Local = &hubv1alpha1.PublishedService{}
 				check.Must(t, onHub.Get(t.Context(), client.ObjectKeyFromObject(record), observed.Local))

@@ -23,15 +23,14 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/publication"
-	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/internal/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 	"github.com/tombolo-mcs/tombolo/pkg/record"
+	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 var publishedServices = schema.GroupResource{Group: hubv1alpha1.GroupVersion.Group, Resource: "publishedservices"}
@@ -199,13 +198,13 @@ func TestLossOf(t *testing.T) {
 		known sources.Sources
 		want  loss
 	}{
-		"a new export":                       {exported(hub.Service{}), notLost},
-		"an export that the hub stores":      {says(exported(hub.Service{Local: stored}), ready), notLost},
-		"an export that it has stored":       {says(exported(hub.Service{}), ready), lost},
-		"an older version that it stored":    {says(exported(hub.Service{}), conditions.TypeOutdated), lost},
+		"a new export":                       {exported(sources.Hub{}), notLost},
+		"an export that the hub stores":      {says(exported(sources.Hub{Local: stored}), ready), notLost},
+		"an export that it has stored":       {says(exported(sources.Hub{}), ready), lost},
+		"an older version that it stored":    {says(exported(sources.Hub{}), conditions.TypeOutdated), lost},
 		"an export that is no longer valid":  {refused(mcsv1beta1.ServiceExportReasonNoService, nil), notLost},
-		"a service that is no longer there":  {sources.Sources{Key: web, Hub: hub.Service{LocalMember: member}}, notLost},
-		"an export that was valid only once": {says(exported(hub.Service{}), string(mcsv1beta1.ServiceExportConditionValid)), notLost},
+		"a service that is no longer there":  {sources.Sources{Key: web, Hub: sources.Hub{LocalMember: member}}, notLost},
+		"an export that was valid only once": {says(exported(sources.Hub{}), string(mcsv1beta1.ServiceExportConditionValid)), notLost},
 	} {
 		check.Equal(t, name, test.want, lossOf(test.known))
 	}

@@ -6,6 +6,7 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
 // Bounds of the text of an API server's error.
@@ -107,19 +110,27 @@ func classify(err error) refusal {
 	switch {
 	case errors.Is(err, ErrUnmanaged):
 		return unmanaged
+	case errors.Is(err, plan.ErrChanged):
+		return byCluster
 	case !errors.As(err, &answer):
 		return notRefused
-	case apierrors.IsRequestEntityTooLargeError(err):
+	case apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsInvalid(err) && isAboutContent(answer.Status()):
 		return byContent
-	case apierrors.IsInvalid(err):
-		if isAboutContent(answer.Status()) {
-			return byContent
-		}
-		return byCluster
-	case apierrors.IsForbidden(err) || isKindMissing(err):
+	case isKindMissing(err) || isRefusal(answer.Status().Code):
 		return byCluster
 	}
 	return notRefused
+}
+
+// isRefusal reports whether the status code of an answer says that the write is refused as it is: that of an admission webhook that sets none
+// is 400. The other codes of this range say that the credentials are not valid, the object is missing, slow or has changed, or that there are
+// too many requests.
+func isRefusal(code int32) bool {
+	switch code {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return false
+	}
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError
 }
 
 // isOfSchema reports whether an answer names the invalid fields, and begins as that of apierrors.NewInvalid. Answers of admission policies

@@ -12,10 +12,12 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
 var publishedServices = schema.GroupKind{Group: "hub.tombolo-mcs.io", Kind: "PublishedService"}
@@ -82,6 +84,9 @@ func TestRefused(t *testing.T) {
 	webhook.ErrStatus.Message = `admission webhook "names.example.com" denied the request: ` + webhook.ErrStatus.Message
 	foreign := fmt.Errorf("create: %w", ErrUnmanaged)
 	noAnswer := errors.New("connection refused")
+	answer := func(code int32) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Message: "denied the request"}}
+	}
 	type verdict struct{ final, refused, foreign bool }
 	for name, test := range map[string]struct {
 		err  error
@@ -98,6 +103,15 @@ func TestRefused(t *testing.T) {
 		"another's":                   {foreign, verdict{refused: true, foreign: true}},
 		"no answer":                   {noAnswer, verdict{}},
 		"a schema and a quota":        {fmt.Errorf("publish: %w", errors.Join(invalid(1), quota)), verdict{refused: true}},
+		"a webhook without a code":    {answer(400), verdict{refused: true}},
+		"code 401":                    {answer(401), verdict{}},
+		"code 405":                    {answer(405), verdict{refused: true}},
+		"code 408":                    {answer(408), verdict{}},
+		"code 409":                    {answer(409), verdict{}},
+		"code 418":                    {answer(418), verdict{refused: true}},
+		"code 429":                    {answer(429), verdict{}},
+		"code 500":                    {answer(500), verdict{}},
+		"changed by a webhook":        {plan.ErrChanged, verdict{refused: true}},
 		"two schemas":                 {errors.Join(invalid(1), fmt.Errorf("create: %w", invalid(2))), verdict{final: true, refused: true}},
 		"another's and a quota":       {errors.Join(foreign, quota), verdict{refused: true}},
 		"a quota and no answer":       {errors.Join(quota, noAnswer), verdict{}},

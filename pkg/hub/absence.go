@@ -12,19 +12,8 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/record"
+	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
-
-// Imported are the exporters that an import or its mirrored slices name, and the IDs of the mirrored slices of each.
-type Imported map[clusterset.ClusterID][]string
-
-// Missing are the records of a cluster for a service that the cluster has imported and the hub lacks, and that are not known to be
-// deleted.
-type Missing struct {
-	// Export is set if the PublishedService is missing. Then all slices are missing too.
-	Export bool
-	// Slices are the IDs of the missing slices, sorted.
-	Slices []string
-}
 
 // recordKey identifies a member's record of a service, or that of one of its slices.
 type recordKey struct {
@@ -125,8 +114,8 @@ func (s *Store) advance(k kind, version string) []Event {
 }
 
 // missing returns the missing records of an imported service, by cluster.
-func (s *Store) missing(key clusterset.ServiceKey, have Imported) map[clusterset.ClusterID]Missing {
-	result := map[clusterset.ClusterID]Missing{}
+func (s *Store) missing(key clusterset.ServiceKey, have sources.Imported) map[clusterset.ClusterID]sources.Missing {
+	result := map[clusterset.ClusterID]sources.Missing{}
 	for id, ids := range have {
 		if m := s.missingOf(id, key, ids); m.Export || len(m.Slices) > 0 {
 			result[id] = m
@@ -135,20 +124,20 @@ func (s *Store) missing(key clusterset.ServiceKey, have Imported) map[clusterset
 	return result
 }
 
-func (s *Store) missingOf(id clusterset.ClusterID, key clusterset.ServiceKey, ids []string) Missing {
-	missing, all := Missing{Export: true, Slices: slices.Sorted(slices.Values(ids))}, s.records.of(key)
+func (s *Store) missingOf(id clusterset.ClusterID, key clusterset.ServiceKey, ids []string) sources.Missing {
+	missing, all := sources.Missing{Export: true, Slices: slices.Sorted(slices.Values(ids))}, s.records.of(key)
 	synced := s.synced()
 	switch {
 	case id == s.own && s.isListed(): // local exports are read from the local API server
-		return Missing{}
+		return sources.Missing{}
 	case synced && (s.isGone(id) || s.isConfirmed(id) && s.members[id] != nil):
-		return Missing{}
+		return sources.Missing{}
 	case synced && (s.isUnused(id, key) || s.isDeleted(recordKey{cluster: id, key: key})):
-		return Missing{}
+		return sources.Missing{}
 	case s.members[id] == nil || all.service(id) == nil: // records without a Member are not used
 		return missing
 	}
-	return Missing{Slices: slices.DeleteFunc(missing.Slices, func(slice string) bool {
+	return sources.Missing{Slices: slices.DeleteFunc(missing.Slices, func(slice string) bool {
 		_, stored := find(all.endpoints, id, record.EndpointsName(key, slice))
 		return stored || synced && s.isDeleted(recordKey{id, key, slice})
 	})}
@@ -172,7 +161,7 @@ func (s *Store) isUnused(id clusterset.ClusterID, key clusterset.ServiceKey) boo
 }
 
 // wait stores for which members a service waits, so that it is reconciled when their state changes.
-func (s *Store) wait(key clusterset.ServiceKey, missing map[clusterset.ClusterID]Missing) {
+func (s *Store) wait(key clusterset.ServiceKey, missing map[clusterset.ClusterID]sources.Missing) {
 	s.waitMu.Lock()
 	defer s.waitMu.Unlock()
 	if len(missing) == 0 {

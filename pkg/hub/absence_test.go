@@ -13,6 +13,7 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/record"
+	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 const (
@@ -53,7 +54,7 @@ func publishedBy(id clusterset.ClusterID, key clusterset.ServiceKey) *hubv1alpha
 // missingOf returns which records of member a are missing for a service that was imported with one slice: all, slice or nothing.
 func (f *fill) missingOf(key clusterset.ServiceKey) string {
 	f.t.Helper()
-	m, ok := f.Import(key, Imported{"a": {"0123456789"}}).Missing["a"]
+	m, ok := f.Import(key, sources.Imported{"a": {"0123456789"}}).Missing["a"]
 	switch {
 	case !ok:
 		return "nothing"
@@ -316,7 +317,7 @@ func TestWaiting(t *testing.T) {
 	f.list(kindService, publishedBy("a", k[2]))
 	f.want("lost", k[0], "all")
 	f.want("lost", k[1], "all")
-	f.Import(k[2], Imported{"a": nil})
+	f.Import(k[2], sources.Imported{"a": nil})
 	f.RemoveWaiting(k[1])
 	want := func(step string, change func(), want ...Event) {
 		t.Helper()
@@ -339,7 +340,7 @@ func TestAbsent(t *testing.T) {
 	f := synced(t, k)
 	want := func(step string, want ...clusterset.ClusterID) {
 		t.Helper()
-		f.Import(k, Imported{"a": nil, "ghost": nil, "own": nil})
+		f.Import(k, sources.Imported{"a": nil, "ghost": nil, "own": nil})
 		check.Equal(t, step, want, f.Absent())
 	}
 	want("at first", "ghost")

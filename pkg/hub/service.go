@@ -10,69 +10,11 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/record"
 	"github.com/tombolo-mcs/tombolo/pkg/route"
+	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
-// Service contains what the store has about one service.
-type Service struct {
-	// Exports and Slices are those of the other members that are not refused, sorted, and granted to this cluster. Without a local
-	// cluster, they are all.
-	Exports []clusterset.Export
-	Slices  []clusterset.Slice
-	// Ungranted are the exports of the other members that are not granted to this cluster, sorted. It does not import them (A1).
-	Ungranted []clusterset.Export
-	// Refused are the reasons why records and endpoints are refused: the first 10 of each member, and the number of the others.
-	Refused []error
-	// RefusedTotal is the number of all refused records and endpoints.
-	RefusedTotal int
-	// LocalMember is the local Member; nil if there is none. It must not be changed.
-	LocalMember *hubv1alpha1.Member
-	// Local and LocalEndpoints are the local records; nil if there are none. They must not be changed.
-	Local          *hubv1alpha1.PublishedService
-	LocalEndpoints []*hubv1alpha1.PublishedEndpoints
-	// LocalExport is the export that other members decode from Local; nil if there is none or they refuse it.
-	LocalExport *clusterset.Export
-	// NotAllowed is the reason why the local Member does not allow this cluster to export the service, and what to do; nil if the
-	// Member allows it or is not known.
-	NotAllowed error
-	// Exporters describe the exporters of Exports. Slices has no slices of those whose addresses this cluster must not use.
-	Exporters map[clusterset.ClusterID]route.Cluster
-	// OwnRanges are the ranges of this cluster.
-	OwnRanges clusterset.OwnRanges
-	// LocalNetwork is the network of this cluster; empty for the default one.
-	LocalNetwork string
-	// Missing are the missing records of the imported service, by cluster.
-	Missing map[clusterset.ClusterID]Missing
-	// Listed is set if all kinds of the hub were listed.
-	Listed bool
-}
-
-// Synced reports whether all kinds were listed and the local Member exists, at the time of the read. See Store.Synced.
-func (s Service) Synced() bool { return s.Listed && s.LocalMember != nil }
-
-// ForbidsNamespace reports whether the local Member does not allow this cluster to publish services of a namespace. The hub then refuses
-// records of it, and importers do not use those that it stores.
-func (s Service) ForbidsNamespace(namespace string) bool {
-	if s.LocalMember == nil {
-		return false
-	}
-	p, err := record.NewPolicy(s.LocalMember, clusterset.AddressRanges{})
-	return err == nil && !p.Allows(hubv1alpha1.NamespaceName(namespace))
-}
-
-// LocalRanges returns the address ranges of the local Member. They are empty if the Member is not known.
-func (s Service) LocalRanges() clusterset.AddressRanges {
-	if s.LocalMember == nil {
-		return clusterset.AddressRanges{}
-	}
-	p, err := record.NewPolicy(s.LocalMember, clusterset.AddressRanges{})
-	if err != nil { // the hub's admission policies prevent this; no address is allowed
-		return clusterset.AddressRanges{}
-	}
-	return p.Ranges
-}
-
 // Service returns what the store has about a service. Records of clusters that are suspended or have no Member are ignored.
-func (s *Store) Service(key clusterset.ServiceKey) Service {
+func (s *Store) Service(key clusterset.ServiceKey) sources.Hub {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.service(key)
@@ -81,7 +23,7 @@ func (s *Store) Service(key clusterset.ServiceKey) Service {
 // Import returns what the store has about a service that this cluster imports. have are the exporters and slices of the existing
 // import, of which the missing records are returned. Service and missing records are read under one lock: a list between two reads
 // could make unread records look deleted. The service is enqueued again if the state of a member with missing records changes.
-func (s *Store) Import(key clusterset.ServiceKey, have Imported) Service {
+func (s *Store) Import(key clusterset.ServiceKey, have sources.Imported) sources.Hub {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	result := s.service(key)
@@ -90,9 +32,9 @@ func (s *Store) Import(key clusterset.ServiceKey, have Imported) Service {
 	return result
 }
 
-func (s *Store) service(key clusterset.ServiceKey) Service {
+func (s *Store) service(key clusterset.ServiceKey) sources.Hub {
 	all := s.records.of(key)
-	result := Service{
+	result := sources.Hub{
 		Exporters: map[clusterset.ClusterID]route.Cluster{}, LocalNetwork: s.network, OwnRanges: s.ownRanges, LocalMember: s.members[s.own], Local: all.service(s.own),
 		LocalEndpoints: all.endpointsOf(s.own), NotAllowed: s.notAllowed(key), Listed: s.isListed(),
 	}
@@ -143,7 +85,7 @@ func (s *Store) notAllowed(key clusterset.ServiceKey) error {
 }
 
 // addSource adds the records of one member to result.
-func (s *Store) addSource(result *Service, key clusterset.ServiceKey, id clusterset.ClusterID, all records) {
+func (s *Store) addSource(result *sources.Hub, key clusterset.ServiceKey, id clusterset.ClusterID, all records) {
 	refused := refusals{cluster: id}
 	s.decode(result, &refused, key, all)
 	result.Refused = append(result.Refused, refused.list()...)
@@ -152,7 +94,7 @@ func (s *Store) addSource(result *Service, key clusterset.ServiceKey, id cluster
 
 // decode adds the export and the slices of one member to result, unless they are refused. Slices are used only if the
 // PublishedService is not refused. Slices that exceed the limits are not decoded.
-func (s *Store) decode(result *Service, refused *refusals, key clusterset.ServiceKey, all records) {
+func (s *Store) decode(result *sources.Hub, refused *refusals, key clusterset.ServiceKey, all records) {
 	id := refused.cluster
 	p, err := record.NewPolicy(s.members[id], s.denied)
 	if err != nil {

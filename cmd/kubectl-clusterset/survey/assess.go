@@ -16,8 +16,8 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
+	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 // Assess computes the status of the clusterset from the hub and the objects of the reachable members. unread are the API servers that
@@ -152,7 +152,7 @@ func (a *assessment) importers(matches func(*mcsv1beta1.ServiceImport) bool) map
 }
 
 // serviceStatus returns the status of a service, and adds its endpoints to the totals of its exporters.
-func (a *assessment) serviceStatus(key clusterset.ServiceKey, known hub.Service, importers []clusterset.ClusterID) ServiceStatus {
+func (a *assessment) serviceStatus(key clusterset.ServiceKey, known sources.Hub, importers []clusterset.ClusterID) ServiceStatus {
 	s := ServiceStatus{
 		Namespace: key.Namespace, Name: key.Name, Exporters: []ExporterStatus{}, Importers: importers, Refused: known.RefusedTotal,
 		Paths: a.paths(known, importers),
@@ -184,7 +184,7 @@ func (a *assessment) serviceStatus(key clusterset.ServiceKey, known hub.Service,
 }
 
 // exporterStatuses returns the counts of the endpoints of all exporters.
-func exporterStatuses(known hub.Service) []ExporterStatus {
+func exporterStatuses(known sources.Hub) []ExporterStatus {
 	counts := endpointCounts(known.Slices)
 	var result []ExporterStatus
 	for _, export := range known.Exports {

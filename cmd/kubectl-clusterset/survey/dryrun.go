@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"time"
 
@@ -20,10 +21,10 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
 	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	"github.com/tombolo-mcs/tombolo/controllers/publish"
-	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
+	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 // DryRunResult is what the agent of a member would write for one service.
@@ -92,8 +93,10 @@ func (l *MemberView) DryRun(ctx context.Context, key clusterset.ServiceKey) (*Dr
 	r.StatusErr = reconcileError(ctx, status, request)
 	imported := &imports.Reconciler{
 		Sources: l.reader, Member: l.reader.Member, Writer: l.writer(&r.Imported), Allowed: alwaysAllowed,
-		IPFamilies: clusterset.FamiliesOf(l.Member.Settings.ServiceCIDRs), State: l.livenessOf, Policies: liveness.DefaultPolicies(),
-		Namespaces: l.namespaces, MetadataDomains: l.Member.Settings.MetadataDomains, Refusals: imports.NewRefusals(), Unsupported: imports.NewUnsupportedSettings(),
+		IPFamilies:    clusterset.FamiliesOf(l.Member.Settings.ServiceCIDRs),
+		ServiceRanges: func(context.Context) ([]netip.Prefix, error) { return l.Member.Settings.ServiceCIDRs, nil },
+		State:         l.livenessOf, Policies: liveness.DefaultPolicies(),
+		Namespaces: l.namespaces, MetadataDomains: l.Member.Settings.MetadataDomains, Reported: imports.NewReported(), Unsupported: imports.NewUnsupportedSettings(),
 		DefaultSources: l.Member.Settings.DefaultSources, Returns: imports.NewReturns(), GatewayReach: l.gateways.reach(), Events: &eventList{&r.Events}, Clock: clock.RealClock{},
 	}
 	if l.gateways.exist {

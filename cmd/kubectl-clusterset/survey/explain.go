@@ -13,8 +13,8 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/pkg/access"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/merge"
+	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 // ExplanationKind is the kind of a printed Explanation; its version is StatusVersion.
@@ -128,7 +128,7 @@ func (h *Hub) Explain(key clusterset.ServiceKey) (Explanation, bool) {
 	return result, true
 }
 
-func (h *Hub) explainExports(byAge []clusterset.Export, known hub.Service) []ExplainedExport {
+func (h *Hub) explainExports(byAge []clusterset.Export, known sources.Hub) []ExplainedExport {
 	counts := endpointCounts(known.Slices)
 	var result []ExplainedExport
 	for _, export := range byAge {

@@ -20,8 +20,8 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/controllers/gather"
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
-	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
@@ -36,7 +36,7 @@ type MemberView struct {
 	Member *Member
 	hub    *Hub
 	store  *hub.Store
-	reader sources.Reader
+	reader gather.Reader
 	// memberClient and hubClient write with the rights of the agent, if the user may impersonate it.
 	memberClient, hubClient client.Client
 	namespaces              imports.NamespacePolicy
@@ -58,7 +58,7 @@ func (m *Member) Read(ctx context.Context, h *Hub, namespace string) (*MemberVie
 		return nil, err
 	}
 	l := &MemberView{Member: m, namespaces: m.namespaces()}
-	l.reader = sources.Reader{Cluster: m.ID, Grants: m.Client, Unrestricted: m.Client, Selector: m.Settings.Selector}
+	l.reader = gather.Reader{Cluster: m.ID, Grants: m.Client, Unrestricted: m.Client, Selector: m.Settings.Selector}
 	if l.gateways, err = m.readGateways(ctx); err != nil {
 		return nil, err
 	}

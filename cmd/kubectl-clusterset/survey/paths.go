@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/route"
+	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 // Path states how an importer reaches the endpoints of an exporter.
@@ -35,7 +35,7 @@ type PathStatus struct {
 }
 
 // paths returns the paths of a service that are not direct, sorted by importer and exporter.
-func (a *assessment) paths(known hub.Service, importers []clusterset.ClusterID) []PathStatus {
+func (a *assessment) paths(known sources.Hub, importers []clusterset.ClusterID) []PathStatus {
 	var result []PathStatus
 	for _, importer := range importers {
 		for _, export := range known.Exports {

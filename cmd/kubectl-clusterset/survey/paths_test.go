@@ -14,6 +14,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/route"
+	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 // status says how an importer reaches each exporter; what is not known is a problem, and never a path that works. spec: G12, W4
@@ -68,7 +69,7 @@ func TestPaths(t *testing.T) {
 				hub: &Hub{Records: hub.NewStore("", clusterset.AddressRanges{})}, objects: map[clusterset.ClusterID]MemberObjects{"a": test.importer},
 				unreached: map[clusterset.ClusterID]map[clusterset.ClusterID]PathStatus{},
 			}
-			got := a.paths(hub.Service{
+			got := a.paths(sources.Hub{
 				Exports: []clusterset.Export{
 					{Cluster: "a"}, {Cluster: "b", Type: mcsv1beta1.ClusterSetIP, Ports: []clusterset.Port{http}, Available: clusterset.Availability{http.ID(): 1}},
 				},

@@ -15,7 +15,7 @@ import (
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 // problemsOfMember adds the problems of a member that the hub's records show.
@@ -93,7 +93,7 @@ func contextFlag(context string) string {
 }
 
 // problemsOfService adds the problems that the records of a service show.
-func (a *assessment) problemsOfService(key clusterset.ServiceKey, known hub.Service, s ServiceStatus) {
+func (a *assessment) problemsOfService(key clusterset.ServiceKey, known sources.Hub, s ServiceStatus) {
 	explain := "kubectl clusterset explain " + key.String()
 	for _, err := range known.Refused {
 		a.add(Problem{

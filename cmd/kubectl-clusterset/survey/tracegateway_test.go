@@ -11,13 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/controllers/sources"
 	"github.com/tombolo-mcs/tombolo/internal/check"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/route"
+	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 // The trace names the hop between the gateways of two clusters that breaks a service. spec: G12
@@ -38,7 +38,7 @@ func TestGatewaySteps(t *testing.T) {
 	const other = "cluster b is in network cloud, this cluster in network default, and "
 	for name, test := range map[string]struct {
 		gateways gateways
-		change   func(*hub.Service)
+		change   func(*sources.Hub)
 		want     string
 	}{
 		"reached": {
@@ -63,17 +63,17 @@ func TestGatewaySteps(t *testing.T) {
 		"no gateways": {gateways{}, nil, "broken " + other + "this cluster has no gateway: if the pods of both reach each other, set one network in both Members"},
 		"another source serves": {
 			gateways{},
-			func(s *hub.Service) {
+			func(s *sources.Hub) {
 				s.Exports = append(s.Exports, clusterset.Export{Cluster: "c"})
 				s.Exporters["c"] = route.Cluster{}
 			},
 			"note " + other + "this cluster has no gateway: if the pods of both reach each other, set one network in both Members",
 		},
-		"direct": {gateways{}, func(s *hub.Service) { s.Exporters["b"] = route.Cluster{} }, ""},
+		"direct": {gateways{}, func(s *sources.Hub) { s.Exporters["b"] = route.Cluster{} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			http := clusterset.Port{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}
-			known := hub.Service{
+			known := sources.Hub{
 				Exports: []clusterset.Export{{
 					Cluster: "b", Type: mcsv1beta1.ClusterSetIP, Ports: []clusterset.Port{http}, Available: clusterset.Availability{http.ID(): 1},
 				}},

@@ -13,9 +13,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
+	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
 // claims know where each listening port leads, by the slices of gateways. An event of a slice changes only the ports of that slice.
@@ -72,7 +72,7 @@ func (c *claims) observe(key client.ObjectKey, slice *discoveryv1.EndpointSlice)
 	}
 	var now []claim
 	if is {
-		listen, err := caches.ListeningPorts(slice)
+		listen, err := render.ListeningPorts(slice)
 		if err != nil {
 			c.invalid[key] = fmt.Errorf("EndpointSlice %s is not as the agent has written it: %w", key, err)
 		}

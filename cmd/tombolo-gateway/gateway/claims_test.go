@@ -16,10 +16,10 @@ import (
 	"pgregory.net/rapid"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/internal/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
+	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
 // ofSlices is what claims must lead to.
@@ -44,7 +44,7 @@ func fromNothing(t *rapid.T, all []*discoveryv1.EndpointSlice) ofSlices {
 		if slice.Labels[clusterset.LabelGateway] != "true" {
 			continue
 		}
-		listen, err := caches.ListeningPorts(slice)
+		listen, err := render.ListeningPorts(slice)
 		if err != nil {
 			leftOut("EndpointSlice shop/%s is not as the agent has written it: %v", slice.Name, err)
 		}

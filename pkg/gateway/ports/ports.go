@@ -138,9 +138,15 @@ func (a *Allocator) Assign(service clusterset.ServiceKey, wanted []Owner, now ti
 	return maps.Clone(a.ports[service]), nil
 }
 
-// Allocated returns when the port of an owner was allocated; the zero time if that was before the start, or it has none.
-func (a *Allocator) Allocated(owner Owner) time.Time {
-	return a.allocated[a.ports[owner.Service][owner]]
+// Of returns the ports of the owners of a service, and when they were allocated; the latter without those that were adopted.
+func (a *Allocator) Of(service clusterset.ServiceKey) (map[Owner]int32, map[Owner]time.Time) {
+	since := map[Owner]time.Time{}
+	for owner, port := range a.ports[service] {
+		if at, ok := a.allocated[port]; ok {
+			since[owner] = at
+		}
+	}
+	return maps.Clone(a.ports[service]), since
 }
 
 // Owner returns the owner of a port; false if it has none.

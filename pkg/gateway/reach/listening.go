@@ -107,13 +107,10 @@ func (c Closed) Has(gateway string, port int32) bool { return c[gateway].Has(por
 // Closed returns on which of the wanted ports the ready gateways do not listen, or listen for another owner (G8). An older gateway, which
 // does not report its ports, listens on all but the recent ones. So does each gateway of an IP family if none has answered, because the
 // agent itself may be cut off; guessed is set if the result depends on that. Otherwise a gateway that has not answered yet listens on none.
-func (r *Reach) Closed(gateways []clusterset.Slice, wanted map[ports.Owner]int32, recent sets.Set[ports.Owner]) (closed Closed, guessed bool) {
+func (s Seen) Closed(gateways []clusterset.Slice, wanted map[ports.Owner]int32, recent sets.Set[ports.Owner]) (closed Closed, guessed bool) {
 	if len(wanted) == 0 {
 		return nil, false
 	}
-	r.mu.Lock()
-	open := r.open // no map in it is changed
-	r.mu.Unlock()
 	byFamily := map[discoveryv1.AddressType][]string{}
 	for _, slice := range gateways {
 		for _, endpoint := range slice.Endpoints {
@@ -124,9 +121,9 @@ func (r *Reach) Closed(gateways []clusterset.Slice, wanted map[ports.Owner]int32
 	}
 	closed = Closed{}
 	for _, addresses := range byFamily {
-		isCutOff := !sets.KeySet(open).HasAny(addresses...)
+		isCutOff := !sets.KeySet(s.open).HasAny(addresses...)
 		for _, address := range addresses {
-			reported, answered := open[address]
+			reported, answered := s.open[address]
 			closed[address] = sets.New[int32]()
 			isAssumed := isCutOff || answered && reported == nil
 			guessed = guessed || isAssumed

@@ -101,7 +101,7 @@ func TestClosed(t *testing.T) {
 			t.Parallel()
 			r := &Reach{}
 			r.Observe(test.open, nil)
-			closed, guessed := r.Closed(gateways(test.unready...), wanted, sets.New(test.recent...))
+			closed, guessed := r.Seen().Closed(gateways(test.unready...), wanted, sets.New(test.recent...))
 			got := map[string][]int32{}
 			for address, numbers := range closed {
 				got[address] = nil
@@ -119,7 +119,7 @@ func TestClosed(t *testing.T) {
 // A service that needs no port asks for nothing. spec: G2
 func TestClosedWithoutPorts(t *testing.T) {
 	t.Parallel()
-	closed, guessed := (&Reach{}).Closed(gateways(), nil, nil)
+	closed, guessed := Seen{}.Closed(gateways(), nil, nil)
 	if len(closed) > 0 || guessed || closed.Has(one, http) {
 		t.Errorf("closed %v, guessed %t", closed, guessed)
 	}

@@ -14,6 +14,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
 )
 
 // Reach is what is known of the gateways of this cluster, by their addresses. The zero value knows nothing, and then every gateway is
@@ -86,14 +87,28 @@ func (r *Reach) notify(id clusterset.ClusterID) {
 	}
 }
 
+// Seen is what a Reach knows at one time. The zero value knows nothing. Its maps must not be changed.
+type Seen struct {
+	unreachable map[clusterset.ClusterID]sets.Set[string]
+	unanswering sets.Set[string]
+	open        map[string]ports.Open
+}
+
+// Seen returns what is known now.
+func (r *Reach) Seen() Seen {
+	if r == nil {
+		return Seen{}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Seen{r.unreachable, r.unanswering, r.open} // each of the maps is replaced, never changed
+}
+
 // Usable returns the gateways through which this cluster reaches another one, out of the EndpointSlices of its gateways, and whether it
 // reaches it. Gateways that do not answer are left out, unless none of their IP family answers: then the agent itself may be cut off. If no
 // gateway reaches the cluster, all of the others are returned.
-func (r *Reach) Usable(gateways []clusterset.Slice, to clusterset.ClusterID) (usable []clusterset.Slice, reached bool) {
-	r.mu.Lock()
-	unanswering, unreachable := r.unanswering, r.unreachable[to]
-	r.mu.Unlock()
-	answering, _ := without(gateways, unanswering)
+func (s Seen) Usable(gateways []clusterset.Slice, to clusterset.ClusterID) (usable []clusterset.Slice, reached bool) {
+	answering, _ := without(gateways, s.unanswering)
 	families := sets.New[discoveryv1.AddressType]()
 	for _, slice := range answering {
 		if isSome(slice) {
@@ -105,7 +120,7 @@ func (r *Reach) Usable(gateways []clusterset.Slice, to clusterset.ClusterID) (us
 			answering[i] = slice
 		}
 	}
-	if reaching, some := without(answering, unreachable); some {
+	if reaching, some := without(answering, s.unreachable[to]); some {
 		return reaching, true
 	}
 	_, ready := without(answering, nil)

@@ -70,7 +70,7 @@ func TestUsable(t *testing.T) {
 				r.Report(pod, report)
 			}
 			r.Observe(nil, sets.New(test.unanswering...))
-			usable, reached := r.Usable(gateways(test.unready...), "b")
+			usable, reached := r.Seen().Usable(gateways(test.unready...), "b")
 			var got []string
 			for _, slice := range usable {
 				for _, endpoint := range slice.Endpoints {

@@ -1,0 +1,169 @@
+// Copyright The Tombolo Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package importing
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
+	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
+	"github.com/tombolo-mcs/tombolo/pkg/render"
+)
+
+// Refused is a change that was not made, although an API server has answered.
+type Refused struct {
+	Change plan.Change[plan.Object]
+	Kind   RefusalKind
+	// Reason is the answer of the API server, without the name of the object. Fields are the fields that it refuses.
+	Reason string
+	Fields []string
+	// Err is the error of the write; nil if a watch event reports when the reason is gone.
+	Err error
+}
+
+// RefusalKind says who refuses a change.
+type RefusalKind string
+
+const (
+	// Unmanaged: the object is not managed by Tombolo.
+	Unmanaged RefusalKind = "unmanaged"
+	// Forbidden: a quota, a right, an admission policy or a webhook refuses it.
+	Forbidden RefusalKind = "forbidden"
+	// Invalid: the API server refuses the content, or the state of the cluster does not allow it.
+	Invalid RefusalKind = "invalid"
+	// Changed: the API server has stored other values, because a policy or a webhook of the cluster changes them.
+	Changed RefusalKind = "changed"
+	// Terminating: the object is being deleted, and waits for the finalizers of other controllers.
+	Terminating RefusalKind = "terminating"
+)
+
+// next returns what a user can do about a refusal; empty if the reason says it.
+func (k RefusalKind) next() string {
+	switch k {
+	case Forbidden:
+		return "raise the quota, or change the rights or the policy that refuse it"
+	case Changed:
+		return "change the policy or the webhook of this cluster that changes it"
+	case Terminating:
+		return "find the controller of the finalizer, or remove the finalizer"
+	case Unmanaged, Invalid:
+	}
+	return ""
+}
+
+// refusalsOf returns what is refused of an import, by the reasons, for its condition. Virtual IPs are named by their hostnames, because
+// users do not know the names of their Services.
+func refusalsOf(refused []Refused) []conditions.Refusal {
+	var result []conditions.Refusal
+	for _, r := range refused {
+		part := partOf(r.Change.Object)
+		i := slices.IndexFunc(result, func(c conditions.Refusal) bool { return c.Reason == r.Reason })
+		if i < 0 {
+			i = len(result)
+			result = append(result, conditions.Refusal{Reason: r.Reason, Next: r.Kind.next()})
+		}
+		if !slices.Contains(result[i].Parts, part) { // the Service and the slices of a virtual IP are one part
+			result[i].Parts = append(result[i].Parts, part)
+		}
+	}
+	return result
+}
+
+// partOf names an object of an import.
+func partOf(object plan.Object) string {
+	ip, isVirtual := render.VirtualIPOf(object)
+	switch {
+	case isVirtual && ip.Hostname == "":
+		return "endpoints without a hostname of cluster " + string(ip.Cluster)
+	case isVirtual:
+		return fmt.Sprintf("hostname %s of cluster %s", ip.Hostname, ip.Cluster)
+	}
+	return fmt.Sprintf("%s %s/%s", clusterset.KindOf(object), object.GetNamespace(), object.GetName())
+}
+
+// Err returns the errors of the refused changes, from which the time of the next attempt follows; nil if watch events report when the reasons
+// are gone.
+func (p Plan) Err() error {
+	var all []error
+	for _, r := range p.Refused {
+		all = append(all, r.Err)
+	}
+	return errors.Join(all...)
+}
+
+// possible returns the changes that may succeed, and those that cannot: a refused change is not tried again before the import is gathered
+// again, and no object is created while another one of its name is being deleted. Updates that were stored are not repeated: what differs
+// then is what a policy of the cluster has added.
+func (o Observed) possible(changes []plan.Change[plan.Object]) (result []plan.Change[plan.Object], refused []Refused) {
+	for _, change := range changes {
+		if waits := o.waiting(change); waits != nil {
+			refused = append(refused, *waits)
+			continue
+		}
+		if change.Verb == plan.Update && slices.ContainsFunc(o.Applied, func(a plan.Change[plan.Object]) bool { return a.Verb != plan.Delete && isRepeated(a, change) }) {
+			continue
+		}
+		i := slices.IndexFunc(o.Refused, func(r Refused) bool { return plan.IsSame(r.Change, change) })
+		if i >= 0 {
+			refused = append(refused, o.Refused[i])
+			continue
+		}
+		result = append(result, change)
+	}
+	return result, refused
+}
+
+// isRepeated reports whether an update writes what an earlier change has written.
+func isRepeated(earlier, update plan.Change[plan.Object]) bool {
+	earlier.Verb = update.Verb
+	return plan.IsSame(earlier, update)
+}
+
+// waiting returns why a change waits until an object is deleted; nil if it does not wait.
+func (o Observed) waiting(change plan.Change[plan.Object]) *Refused {
+	if change.Verb != plan.Delete && change.Verb != plan.Create {
+		return nil
+	}
+	existing := o.existingLike(change.Object)
+	if existing == nil || change.Verb == plan.Delete && existing.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	if change.Verb == plan.Create && existing.GetDeletionTimestamp() == nil && (len(existing.GetFinalizers()) == 0 || clusterset.ManagerOf(existing) != clusterset.ManagedBy) {
+		return nil // it is deleted before it is created
+	}
+	return &Refused{Change: change, Kind: Terminating, Reason: "it is being deleted, and waits for its finalizers " + strings.Join(existing.GetFinalizers(), ", ")}
+}
+
+// existingLike returns the existing object with the type and name of another one; nil if there is none.
+func (o Observed) existingLike(object plan.Object) plan.Object {
+	for _, existing := range o.Existing.all() {
+		if existing.GetName() == object.GetName() && clusterset.KindOf(existing) == clusterset.KindOf(object) {
+			return existing
+		}
+	}
+	return nil
+}
+
+// all returns all existing objects.
+func (e Existing) all() []plan.Object {
+	var result []plan.Object
+	if e.ServiceImport != nil {
+		result = append(result, e.ServiceImport)
+	}
+	for _, list := range [][]*corev1.Service{e.Services, e.VirtualServices} {
+		for _, s := range list {
+			result = append(result, s)
+		}
+	}
+	for _, s := range slices.Concat(e.Mirrored, e.VirtualSlices) {
+		result = append(result, s)
+	}
+	return result
+}
