@@ -32,7 +32,7 @@ var (
 	}
 	// own are the packages that change objects of a cluster.
 	own  = []string{module + "pkg/apply", module + "cmd/kubectl-clusterset/install"}
-	pure = regexp.MustCompile(`^(pkg/(access|clusterset|conditions|corefile|export|gateway/(exposure|ports)|liveness|merge|plan|preference|proxy|record|render|route)|e2e/chaos/oracle)(/|$)`)
+	pure = regexp.MustCompile(`^(pkg/(access|clusterset|conditions|corefile|export|gateway/(exposure|ports)|importing|liveness|merge|plan|preference|proxy|record|render|route|sources)|e2e/chaos/oracle)(/|$)`)
 	// clients are the modules that pure packages do not reach.
 	clients = regexp.MustCompile(`^(k8s\.io/client-go|sigs\.k8s\.io/controller-runtime|github\.com/prometheus)/`)
 	// writers declare the methods that change objects of a cluster; Post, Put and Verb are those of a REST client.
