@@ -43,10 +43,13 @@ func (r *Reconciler) apply(ctx context.Context, o importing.Observed, p importin
 
 // reserve returns the numbers after a reservation.
 func (r *Reconciler) reserve(ctx context.Context, key clusterset.ServiceKey, numbers importing.Numbers, wanted importing.Reservation) (importing.Numbers, error) {
+	var err error
 	if wanted.VirtualIPs != nil {
-		return numbers, r.VirtualIPs.assign(ctx, key, *wanted.VirtualIPs, &numbers)
+		err = r.VirtualIPs.assign(ctx, key, *wanted.VirtualIPs, &numbers)
+	} else {
+		err = r.GatewayPorts.assign(ctx, key, wanted.Ports, &numbers)
 	}
-	return numbers, r.GatewayPorts.assign(ctx, key, wanted.Ports, &numbers)
+	return numbers, err
 }
 
 // applyStage applies all changes of a stage, also after one has failed.

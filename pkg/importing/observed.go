@@ -103,11 +103,11 @@ func (r VirtualIPRequest) equal(other VirtualIPRequest) bool {
 type NamespaceState string
 
 const (
-	// NamespaceAllowed: services are imported.
+	// NamespaceAllowed means that services are imported.
 	NamespaceAllowed NamespaceState = "allowed"
-	// NamespaceDenied: no services are imported. Existing imports are deleted.
+	// NamespaceDenied means that no services are imported. Existing imports are deleted.
 	NamespaceDenied NamespaceState = "denied"
-	// NamespaceNotFound: the namespace does not exist, or is being deleted.
+	// NamespaceNotFound means that the namespace does not exist, or is being deleted.
 	NamespaceNotFound NamespaceState = "not found"
 )
 

@@ -32,15 +32,15 @@ type Refused struct {
 type RefusalKind string
 
 const (
-	// Unmanaged: the object is not managed by Tombolo.
+	// Unmanaged means that the object is not managed by Tombolo.
 	Unmanaged RefusalKind = "unmanaged"
-	// Forbidden: a quota, a right, an admission policy or a webhook refuses it.
+	// Forbidden means that a quota, a right, an admission policy or a webhook refuses the change.
 	Forbidden RefusalKind = "forbidden"
-	// Invalid: the API server refuses the content, or the state of the cluster does not allow it.
+	// Invalid means that the API server refuses the content, or the state of the cluster does not allow it.
 	Invalid RefusalKind = "invalid"
-	// Changed: the API server has stored other values, because a policy or a webhook of the cluster changes them.
+	// Changed means that the API server has stored other values, because a policy or a webhook of the cluster changes them.
 	Changed RefusalKind = "changed"
-	// Terminating: the object is being deleted, and waits for the finalizers of other controllers.
+	// Terminating means that the object is being deleted, and waits for the finalizers of other controllers.
 	Terminating RefusalKind = "terminating"
 )
 
@@ -143,7 +143,7 @@ func (o Observed) waiting(change plan.Change[plan.Object]) *Refused {
 
 // existingLike returns the existing object with the type and name of another one; nil if there is none.
 func (o Observed) existingLike(object plan.Object) plan.Object {
-	for _, existing := range o.Existing.all() {
+	for _, existing := range o.all() {
 		if existing.GetName() == object.GetName() && clusterset.KindOf(existing) == clusterset.KindOf(object) {
 			return existing
 		}

@@ -18,6 +18,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
@@ -46,7 +47,7 @@ func observedOf(exports ...clusterset.Export) Observed {
 	o := Observed{
 		Cluster: "own", Namespace: NamespaceAllowed, Families: []corev1.IPFamily{corev1.IPv4Protocol}, Policies: liveness.DefaultPolicies(),
 		States:  map[clusterset.ClusterID]liveness.State{},
-		Sources: sources.Sources{Key: key, Hub: sources.Hub{Exports: exports, Listed: true}},
+		Sources: sources.Sources{Key: key, Hub: sources.Hub{Exports: exports, Listed: true, LocalMember: &hubv1alpha1.Member{}}},
 	}
 	for _, export := range exports {
 		o.States[export.Cluster] = liveness.Live
@@ -109,7 +110,9 @@ func TestRefusedObjects(t *testing.T) {
 		"ServiceImport of a new import":      {"ServiceImport", []plan.Verb{plan.Create}, nil, "10.1.0.1", true, "ServiceImport shop/web"},
 		"ServiceImport, pods and affinity":   {"ServiceImport", []plan.Verb{plan.Update}, affinity, "10.1.0.2", false, "ServiceImport shop/web"},
 		"status of the ServiceImport of an import": {
-			"ServiceImport", []plan.Verb{plan.UpdateStatus}, func(o *Observed) { o.Sources.Hub.Exports = append(o.Sources.Hub.Exports, exportOf("b", 2, http)) },
+			"ServiceImport",
+			[]plan.Verb{plan.UpdateStatus},
+			func(o *Observed) { o.Sources.Hub.Exports = append(o.Sources.Hub.Exports, exportOf("b", 2, http)) },
 			"10.1.0.1", true, "ServiceImport shop/web",
 		},
 		"ServiceImport that is withdrawn, and its Service": {

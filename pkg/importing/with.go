@@ -55,7 +55,7 @@ func (o Observed) With(p Plan, outcome Outcome) Observed {
 		}
 	}
 	for _, stored := range outcome.Stored {
-		o.Existing = o.Existing.with(o.Sources.Key.Name, stored)
+		o.Existing = o.with(stored)
 		if stored.IsKept() {
 			o.Applied = append(slices.Clip(o.Applied), stored.Change)
 			continue
@@ -84,7 +84,7 @@ func next(stored Stored) plan.Change[plan.Object] {
 }
 
 // with returns the existing objects after a change was stored.
-func (e Existing) with(service string, stored Stored) Existing {
+func (e Existing) with(stored Stored) Existing {
 	name := stored.Change.Object.GetName()
 	_, isVirtual := render.VirtualIPOf(stored.Change.Object)
 	switch object := stored.Change.Object.(type) {

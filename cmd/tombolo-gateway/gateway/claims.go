@@ -112,7 +112,8 @@ func (c *claims) decide(number int32) {
 		return
 	}
 	if led {
-		if c.clusters[before.Cluster]--; c.clusters[before.Cluster] == 0 {
+		c.clusters[before.Cluster]--
+		if c.clusters[before.Cluster] == 0 {
 			delete(c.clusters, before.Cluster)
 		}
 		delete(c.leads, number)
