@@ -17,6 +17,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/export"
 	"github.com/tombolo-mcs/tombolo/pkg/importing"
 	"github.com/tombolo-mcs/tombolo/pkg/liveness"
+	"github.com/tombolo-mcs/tombolo/pkg/plan"
 	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
@@ -40,6 +41,14 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (imp
 	}
 	if o.Existing, err = r.existing(ctx, key); err != nil || o.Namespace == importing.NamespaceDenied {
 		return o, err
+	}
+	for _, object := range o.All() {
+		if added := r.Writer.Added(object); !added.IsEmpty() {
+			if o.Added == nil {
+				o.Added = map[importing.Name]plan.Metadata{}
+			}
+			o.Added[importing.NameOf(object)] = added
+		}
 	}
 	// Read the existing objects first, because ReadImport compares them with one state of the hub.
 	if o.Sources, err = r.Sources.ReadImport(ctx, key, o.Imported(r.Sources.Hub.Members())); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/gather"
 	"github.com/tombolo-mcs/tombolo/internal/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/importing"
@@ -42,7 +43,7 @@ func TestListedMeanwhile(t *testing.T) {
 		r := &Reconciler{
 			Sources: gather.Reader{Cluster: "b", Member: member, Hub: store}, Member: member,
 			State: func(clusterset.ClusterID) liveness.State { return liveness.Live }, Policies: liveness.DefaultPolicies(),
-			Unsupported: NewUnsupportedSettings(), Returns: NewReturns(), Clock: clock.RealClock{},
+			Writer: apply.ToMember(conflicting{}, nil), Unsupported: NewUnsupportedSettings(), Returns: NewReturns(), Clock: clock.RealClock{},
 		}
 		member.read() // reading 0
 		observed, err := r.gather(t.Context(), key)

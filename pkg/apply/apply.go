@@ -149,17 +149,18 @@ func do[T client.Object](ctx context.Context, w Writer, change plan.Change[T]) (
 		return object, err
 	}
 	log.FromContext(ctx).V(1).Info("writing", "verb", change.Verb, "kind", clusterset.KindOf(object), "object", client.ObjectKeyFromObject(object))
+	sent := plan.MetadataOf(object) // the response replaces the object
 	err = w.send(ctx, change.Verb, object, change.Existing)
-	if w.report != nil {
+	if w.report != nil && !isWithoutEffect(change.Verb, object, change.Existing, err) {
 		w.report(dryRunWrite(change, object, err))
 	}
 	if err != nil {
 		return object, err
 	}
 	if change.Verb == plan.Delete {
-		w.lastWrites.record(change.Object, outcomeDeleted)
+		w.lastWrites.record(change.Object, outcomeDeleted, plan.Metadata{})
 	} else {
-		w.lastWrites.record(object, outcomeWritten)
+		w.lastWrites.record(object, outcomeWritten, plan.AddedTo(sent, plan.MetadataOf(object)))
 	}
 	return object, nil
 }

@@ -32,6 +32,8 @@ type write struct {
 	outcome outcome
 	// version is the resource version that the write created, or that it deleted.
 	version string
+	// added is what the API server has added to the metadata of the object; nil if it has added nothing.
+	added *plan.Metadata
 }
 
 type outcome string
@@ -44,8 +46,26 @@ const (
 func newWriteCache() writeCache { return writeCache{lru.New(maxWrites)} }
 
 // record stores a write. object is the response of the API server, or the deleted object.
-func (m writeCache) record(object client.Object, o outcome) {
-	m.cache.Add(identityOf(object), write{o, object.GetResourceVersion()})
+func (m writeCache) record(object client.Object, o outcome, added plan.Metadata) {
+	last := write{outcome: o, version: object.GetResourceVersion()}
+	if !added.IsEmpty() {
+		last.added = &added
+	}
+	m.cache.Add(identityOf(object), last)
+}
+
+// Added returns what the API server has added to the metadata of an object in the last write of this agent, because of an admission policy. It
+// returns nothing if another writer has changed the object since.
+func (w Writer) Added(object client.Object) plan.Metadata {
+	found, ok := w.lastWrites.cache.Get(identityOf(object))
+	if !ok {
+		return plan.Metadata{}
+	}
+	last := found.(write)
+	if last.added == nil || last.outcome != outcomeWritten || last.version != object.GetResourceVersion() {
+		return plan.Metadata{}
+	}
+	return *last.added
 }
 
 // missingFrom returns the last write to an object if the cached version of the object does not include it, otherwise the zero write.

@@ -83,14 +83,6 @@ const TokenLifetime = 72 * time.Hour
 // IsManaged reports whether a Service or ServiceImport with these labels is managed.
 func IsManaged(labels map[string]string) bool { return labels[LabelManagedBy] == ManagedBy }
 
-// IsOwnLabel reports whether a label of a managed object can be Tombolo's or Kubernetes': those of other domains, and those without a domain,
-// are of exports or of other users.
-func IsOwnLabel(key string) bool {
-	domain, _, hasDomain := strings.Cut(key, "/")
-	isOf := func(parent string) bool { return domain == parent || strings.HasSuffix(domain, "."+parent) }
-	return hasDomain && (isOf("tombolo-mcs.io") || isOf("kubernetes.io") || isOf("k8s.io"))
-}
-
 // IsGrantedOnly reports whether a ServiceExport has the annotation AnnotationGrantedOnly (A1).
 func IsGrantedOnly(export metav1.Object) bool {
 	value, ok := export.GetAnnotations()[AnnotationGrantedOnly]

@@ -36,7 +36,7 @@ func (p *Plan) addStatus(v view) {
 			}
 		}
 	}
-	status.Conditions = conditions.Set(existing, desired, current.Generation, metav1.NewTime(v.Now))
+	status.Conditions = conditions.Set(existing, desired, current.Generation, metav1.NewTime(v.Now).Rfc3339Copy()) // as API servers store times
 	changes := plan.ServiceImportStatus(status, current)
 	if isAdded, _ := p.add(v.Observed, plan.Any(changes)); isAdded {
 		p.Events = append(p.Events, leftOut(p.decision, current, changes[0].Object)...)

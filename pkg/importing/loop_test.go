@@ -85,7 +85,10 @@ func (s *apiServer) store(change plan.Change[plan.Object]) plan.Object {
 	if change.Verb == plan.UpdateStatus { // labels and spec are those of before
 		status := change.Object.(*mcsv1beta1.ServiceImport).Status
 		before := change.Existing.(*mcsv1beta1.ServiceImport).DeepCopy()
-		before.Status = status
+		before.Status = *status.DeepCopy()
+		for i := range before.Status.Conditions { // in seconds
+			before.Status.Conditions[i].LastTransitionTime = before.Status.Conditions[i].LastTransitionTime.Rfc3339Copy()
+		}
 		return before
 	}
 	if service, ok := stored.(*corev1.Service); ok && service.Spec.ClusterIP == "" {

@@ -46,9 +46,10 @@ type Observed struct {
 	Now time.Time
 
 	Existing
-	// Refused are the changes that an API server has refused since the import was gathered, and Applied those that it has stored and kept.
+	// Added is the metadata that an admission policy has added to existing objects in the last write of each.
+	Added map[Name]plan.Metadata
+	// Refused are the changes that an API server has refused since the import was gathered.
 	Refused []Refused
-	Applied []plan.Change[plan.Object]
 	// AddressesLost is set if the recorded addresses of the import cannot be granted again: another Service has one of them, or no
 	// ServiceCIDR contains it.
 	AddressesLost bool

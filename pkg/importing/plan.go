@@ -4,7 +4,6 @@
 package importing
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 	"github.com/tombolo-mcs/tombolo/pkg/preference"
@@ -141,8 +139,8 @@ func (p *Plan) build(v view) {
 		return
 	}
 	o, d := v.Observed, p.decision
-	derived := plan.Service(withForeignLabels(render.Service(d.merged, d.site), v), v.derivedServices())
-	virtual, _ := divide(plan.Services(d.virtual.services, v.VirtualServices))
+	derived := plan.Service(withAdded(o, render.Service(d.merged, d.site)), v.derivedServices())
+	virtual, _ := divide(plan.Services(allWithAdded(o, d.virtual.services), v.VirtualServices))
 	_, refused := p.add(o, plan.Any(derived))
 	if len(p.Stages) > 0 {
 		p.Events = append(p.Events, replaced(v, derived)...)
@@ -152,13 +150,13 @@ func (p *Plan) build(v view) {
 		p.Stages = []Stage{slices.Concat(p.Stages...)}
 		return
 	}
-	virtualSlices, surplusSlices := divide(plan.EndpointSlices(d.virtual.slices, v.VirtualSlices))
+	virtualSlices, surplusSlices := divide(plan.EndpointSlices(allWithAdded(o, d.virtual.slices), v.VirtualSlices))
 	p.add(o, plan.Any(virtualSlices))
 	if !isForeign(refused) { // an unmanaged Service must not get mirrored slices
 		p.addSlices(v)
 	}
 	p.add(o, plan.Any(surplusSlices))
-	_, surplus := divide(plan.Services(d.virtual.services, v.VirtualServices))
+	_, surplus := divide(plan.Services(allWithAdded(o, d.virtual.services), v.VirtualServices))
 	p.add(o, plan.Any(surplus))
 	p.addImport(v)
 }
@@ -173,7 +171,7 @@ func isForeign(refused []Refused) bool {
 func (p *Plan) addSlices(v view) {
 	d := p.decision
 	desired := slices.Concat(render.Slices(d.merged, d.site, d.slices), d.kept)
-	first, last := plan.AddedThenRemoved(keepForeignLabels(desired, v.Mirrored), v.Mirrored)
+	first, last := plan.AddedThenRemoved(allWithAdded(v.Observed, desired), v.Mirrored)
 	if _, refused := p.add(v.Observed, plan.Any(first)); len(refused) > 0 && v.Routing.applies(d.merged) {
 		last = slices.DeleteFunc(last, func(c plan.Change[*discoveryv1.EndpointSlice]) bool {
 			return slices.Contains(d.merged.Clusters, SourceOf(c.Object))
@@ -185,7 +183,7 @@ func (p *Plan) addSlices(v view) {
 // addImport adds the stages of the ServiceImport and its status.
 func (p *Plan) addImport(v view) {
 	o, d := v.Observed, p.decision
-	changes := plan.ServiceImport(render.ServiceImport(d.merged, d.site, p.addresses(v)), v.ServiceImport)
+	changes := plan.ServiceImport(withAdded(o, render.ServiceImport(d.merged, d.site, p.addresses(v))), v.ServiceImport)
 	if isAdded, _ := p.add(o, plan.Any(changes)); isAdded { // the generation of the ServiceImport is part of its status
 		return
 	}
@@ -238,51 +236,4 @@ func (p *Plan) withdraw(v view) {
 	if len(p.Refused) > 0 && v.managedImport() != nil {
 		p.addStatus(v)
 	}
-}
-
-// withForeignLabels returns a desired derived Service with the labels of the existing one that are not of Tombolo, nor of an export: the
-// ServiceImport has the labels of the exports that the existing one was rendered from.
-func withForeignLabels(desired *corev1.Service, v view) *corev1.Service {
-	if desired == nil {
-		return nil
-	}
-	former := map[string]string{}
-	if v.ServiceImport != nil {
-		former = v.ServiceImport.Labels
-	}
-	for _, existing := range v.derivedServices() {
-		if existing.Name == desired.Name {
-			addForeign(desired.Labels, existing.Labels, former)
-		}
-	}
-	return desired
-}
-
-// keepForeignLabels adds the labels of existing slices that are not of Tombolo to the desired slices.
-func keepForeignLabels(desired, existing []*discoveryv1.EndpointSlice) []*discoveryv1.EndpointSlice {
-	labels := map[string]map[string]string{}
-	for _, s := range existing {
-		labels[s.Name] = s.Labels
-	}
-	result := slices.Clone(desired)
-	for i, s := range desired {
-		if all := maps.Clone(s.Labels); addForeign(all, labels[s.Name], nil) {
-			result[i] = new(*s)
-			result[i].Labels = all
-		}
-	}
-	return result
-}
-
-// addForeign adds the labels of others, other than former ones, to desired labels. It reports whether there are any.
-func addForeign(desired, existing, former map[string]string) bool {
-	added := false
-	for key, value := range existing {
-		_, isDesired := desired[key]
-		_, isFormer := former[key]
-		if !isDesired && !isFormer && !clusterset.IsOwnLabel(key) {
-			desired[key], added = value, true
-		}
-	}
-	return added
 }

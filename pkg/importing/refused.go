@@ -99,15 +99,11 @@ func (p Plan) Err() error {
 }
 
 // possible returns the changes that may succeed, and those that cannot: a refused change is not tried again before the import is gathered
-// again, and no object is created while another one of its name is being deleted. Updates that were stored are not repeated: what differs
-// then is what a policy of the cluster has added.
+// again, and no object is created while another one of its name is being deleted.
 func (o Observed) possible(changes []plan.Change[plan.Object]) (result []plan.Change[plan.Object], refused []Refused) {
 	for _, change := range changes {
 		if waits := o.waiting(change); waits != nil {
 			refused = append(refused, *waits)
-			continue
-		}
-		if change.Verb == plan.Update && slices.ContainsFunc(o.Applied, func(a plan.Change[plan.Object]) bool { return a.Verb != plan.Delete && isRepeated(a, change) }) {
 			continue
 		}
 		i := slices.IndexFunc(o.Refused, func(r Refused) bool { return plan.IsSame(r.Change, change) })
@@ -118,12 +114,6 @@ func (o Observed) possible(changes []plan.Change[plan.Object]) (result []plan.Ch
 		result = append(result, change)
 	}
 	return result, refused
-}
-
-// isRepeated reports whether an update writes what an earlier change has written.
-func isRepeated(earlier, update plan.Change[plan.Object]) bool {
-	earlier.Verb = update.Verb
-	return plan.IsSame(earlier, update)
 }
 
 // waiting returns why a change waits until an object is deleted; nil if it does not wait.
@@ -143,7 +133,7 @@ func (o Observed) waiting(change plan.Change[plan.Object]) *Refused {
 
 // existingLike returns the existing object with the type and name of another one; nil if there is none.
 func (o Observed) existingLike(object plan.Object) plan.Object {
-	for _, existing := range o.all() {
+	for _, existing := range o.All() {
 		if existing.GetName() == object.GetName() && clusterset.KindOf(existing) == clusterset.KindOf(object) {
 			return existing
 		}
@@ -151,8 +141,8 @@ func (o Observed) existingLike(object plan.Object) plan.Object {
 	return nil
 }
 
-// all returns all existing objects.
-func (e Existing) all() []plan.Object {
+// All returns all existing objects.
+func (e Existing) All() []plan.Object {
 	var result []plan.Object
 	if e.ServiceImport != nil {
 		result = append(result, e.ServiceImport)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -46,7 +47,7 @@ func refusing(kind string, verbs ...plan.Verb) func(plan.Change[plan.Object]) *R
 func observedOf(exports ...clusterset.Export) Observed {
 	o := Observed{
 		Cluster: "own", Namespace: NamespaceAllowed, Families: []corev1.IPFamily{corev1.IPv4Protocol}, Policies: liveness.DefaultPolicies(),
-		States:  map[clusterset.ClusterID]liveness.State{},
+		States: map[clusterset.ClusterID]liveness.State{}, Now: time.Unix(1000, 123456789),
 		Sources: sources.Sources{Key: key, Hub: sources.Hub{Exports: exports, Listed: true, LocalMember: &hubv1alpha1.Member{}}},
 	}
 	for _, export := range exports {

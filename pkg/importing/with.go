@@ -56,8 +56,14 @@ func (o Observed) With(p Plan, outcome Outcome) Observed {
 	}
 	for _, stored := range outcome.Stored {
 		o.Existing = o.with(stored)
+		if stored.Object != nil {
+			o.Added = maps.Clone(o.Added)
+			if o.Added == nil {
+				o.Added = map[Name]plan.Metadata{}
+			}
+			o.Added[NameOf(stored.Object)] = plan.AddedTo(plan.MetadataOf(stored.Change.Object), plan.MetadataOf(stored.Object))
+		}
 		if stored.IsKept() {
-			o.Applied = append(slices.Clip(o.Applied), stored.Change)
 			continue
 		}
 		if service, ok := stored.Object.(*corev1.Service); ok && service.Name == p.decision.site.DerivedName {

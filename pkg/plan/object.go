@@ -108,6 +108,37 @@ func IsKept(change Change[Object], stored Object) bool {
 	return true
 }
 
+// Metadata are labels and annotations.
+type Metadata struct{ Labels, Annotations map[string]string }
+
+// IsEmpty reports whether there are none.
+func (m Metadata) IsEmpty() bool { return len(m.Labels)+len(m.Annotations) == 0 }
+
+// MetadataOf returns the labels and annotations of an object.
+func MetadataOf(object metav1.Object) Metadata {
+	return Metadata{object.GetLabels(), object.GetAnnotations()}
+}
+
+// AddedTo returns the labels and annotations of a stored object that the written object does not have: those that an admission policy of the
+// cluster adds.
+func AddedTo(written, stored Metadata) Metadata {
+	return Metadata{more(stored.Labels, written.Labels), more(stored.Annotations, written.Annotations)}
+}
+
+// more returns the entries of a map whose keys another one lacks; nil if there are none.
+func more(all, some map[string]string) map[string]string {
+	var result map[string]string
+	for key, value := range all {
+		if _, known := some[key]; !known {
+			if result == nil {
+				result = map[string]string{}
+			}
+			result[key] = value
+		}
+	}
+	return result
+}
+
 // contains reports whether a map has all entries of another.
 func contains(all, some map[string]string) bool {
 	for key, value := range some {
