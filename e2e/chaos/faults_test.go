@@ -55,6 +55,8 @@ func faults() []fault {
 		{name: "member copied while it is down", during: copiedWhileDown, restarts: true},
 		{name: "silent member leaves and joins again", during: silentLeaves, restarts: true},
 		{name: "a policy refuses writes in one namespace", during: writesRefused},
+		{name: "a policy refuses updates of the Services of imports", during: updatesRefused},
+		{name: "a quota refuses the Services of imports", during: servicesRefused},
 		{name: "200 exports and withdrawals in a row", during: exportedOverAndOver},
 		{name: "1000 conflicts at once", during: conflictsAtOnce},
 	}
