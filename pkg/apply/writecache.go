@@ -6,6 +6,7 @@ package apply
 import (
 	"reflect"
 	"slices"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/lru"
@@ -19,7 +20,11 @@ import (
 const maxWrites = 4096
 
 // writeCache contains the last write of this agent to each object.
-type writeCache struct{ cache *lru.Cache }
+type writeCache struct {
+	cache *lru.Cache
+	// adds is set after the API server has added metadata to an object once: most clusters have no such policy.
+	adds *atomic.Bool
+}
 
 // identity identifies an object of a cluster.
 type identity struct {
@@ -43,13 +48,14 @@ const (
 	outcomeDeleted outcome = "deleted"
 )
 
-func newWriteCache() writeCache { return writeCache{lru.New(maxWrites)} }
+func newWriteCache() writeCache { return writeCache{lru.New(maxWrites), &atomic.Bool{}} }
 
 // record stores a write. object is the response of the API server, or the deleted object.
 func (m writeCache) record(object client.Object, o outcome, added plan.Metadata) {
 	last := write{outcome: o, version: object.GetResourceVersion()}
 	if !added.IsEmpty() {
 		last.added = &added
+		m.adds.Store(true)
 	}
 	m.cache.Add(identityOf(object), last)
 }
@@ -57,6 +63,9 @@ func (m writeCache) record(object client.Object, o outcome, added plan.Metadata)
 // Added returns what the API server has added to the metadata of an object in the last write of this agent, because of an admission policy. It
 // returns nothing if another writer has changed the object since.
 func (w Writer) Added(object client.Object) plan.Metadata {
+	if !w.lastWrites.adds.Load() {
+		return plan.Metadata{}
+	}
 	found, ok := w.lastWrites.cache.Get(identityOf(object))
 	if !ok {
 		return plan.Metadata{}

@@ -41,12 +41,6 @@ func (p *Plan) addStatus(v view) {
 	if isAdded, _ := p.add(v.Observed, plan.Any(changes)); isAdded {
 		p.Events = append(p.Events, leftOut(p.decision, current, changes[0].Object)...)
 	}
-	p.Events = append(p.Events, refusedOf(v, p.Refused)...)
-}
-
-// reportWithoutImport reports what is refused of an import without a ServiceImport, which has no conditions.
-func (p *Plan) reportWithoutImport(v view) {
-	p.Events = append(p.Events, refusedOf(v, p.Refused)...)
 }
 
 // conditions returns the desired conditions of an import.

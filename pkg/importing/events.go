@@ -56,13 +56,13 @@ func (o Observed) RefusedRecords() Event {
 	return result
 }
 
-// refusedOf returns the Event for what is refused of an import; its Note is empty if nothing is.
-func refusedOf(v view, refused []Refused) []Event {
-	result := Event{Regarding: v.reference(), Reason: "ImportRefused", IsState: true}
+// refusedEvent returns the Event for what is refused of an import; its Note is empty if nothing is.
+func (o Observed) refusedEvent(refused []Refused) Event {
+	result := Event{Regarding: o.reference(), Reason: "ImportRefused", IsState: true}
 	if len(refused) > 0 {
 		result.Note = conditions.EventNote(conditions.ImportPending(refusalsOf(refused)).Message)
 	}
-	return []Event{result}
+	return result
 }
 
 // replaced returns the Event for changes that replace a derived Service.

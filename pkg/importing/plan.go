@@ -69,7 +69,7 @@ func PlanOf(o Observed) Plan {
 		return Plan{Reserve: r}
 	}
 	if o.Namespace == NamespaceNotFound {
-		return Plan{IsLast: true}
+		return Plan{IsLast: true, Events: []Event{o.refusedEvent(nil)}}
 	}
 	labels, refused := o.restoredLabels()
 	if len(labels) > 0 {
@@ -91,6 +91,9 @@ func PlanOf(o Observed) Plan {
 		p.withdraw(v)
 	case undecided:
 		p.IsLast = true
+	}
+	if p.IsLast {
+		p.Events = append(p.Events, o.refusedEvent(p.Refused))
 	}
 	return p
 }
@@ -188,11 +191,9 @@ func (p *Plan) addImport(v view) {
 		return
 	}
 	p.IsLast = true
-	if v.ServiceImport == nil {
-		p.reportWithoutImport(v)
-		return
+	if v.ServiceImport != nil {
+		p.addStatus(v)
 	}
-	p.addStatus(v)
 }
 
 // addresses returns the addresses of the ServiceImport: those of the derived Service. While an API server refuses the derived Service, the
