@@ -63,11 +63,13 @@ func (s *starter) controllers(
 	present := s.presence(local, store, toHub, hubClient, progress)
 	var gatewayPorts *imports.GatewayPorts
 	var virtualIPs *imports.VirtualIPs
+	var retained *imports.Retained
 	if s.options.Namespace != "" {
 		gatewayPorts = &imports.GatewayPorts{
 			Namespace: s.options.Namespace, Live: s.manager.GetAPIReader(), Cached: s.manager.GetClient(), Writer: toMember, Clock: clock.RealClock{},
 		}
 		virtualIPs = &imports.VirtualIPs{Live: s.manager.GetAPIReader()}
+		retained = &imports.Retained{Namespace: s.options.Namespace, Live: s.manager.GetAPIReader(), Writer: toMember, Clock: clock.RealClock{}}
 	}
 	gatewayReach, gateways := &reach.Reach{}, (*gateway.Reconciler)(nil)
 	if s.options.Namespace == "" || s.options.AgentCluster != nil {
@@ -107,7 +109,7 @@ func (s *starter) controllers(
 			Sources: reader, Member: s.manager.GetClient(), Writer: toMember, IPFamilies: clusterset.FamiliesOf(local.serviceCIDRs), ServiceRanges: s.serviceRanges,
 			State: present.State, Policies: liveness.DefaultPolicies(),
 			Namespaces: s.options.importPolicy(), MetadataDomains: s.options.MetadataDomains, Reported: imports.NewReported(), Unsupported: imports.NewUnsupportedSettings(),
-			GatewayPorts: gatewayPorts, VirtualIPs: virtualIPs, GatewayReach: gatewayReach, Returns: imports.NewReturns(), DefaultSources: s.options.defaultSources(), Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
+			GatewayPorts: gatewayPorts, VirtualIPs: virtualIPs, Retained: retained, GatewayReach: gatewayReach, Returns: imports.NewReturns(), DefaultSources: s.options.defaultSources(), Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
 		},
 	}
 }

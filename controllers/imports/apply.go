@@ -28,6 +28,11 @@ func (r *Reconciler) apply(ctx context.Context, o importing.Observed, p importin
 		numbers, err := r.reserve(ctx, o.Sources.Key, o.Numbers, *p.Reserve)
 		return importing.Outcome{Numbers: &numbers}, err
 	}
+	if len(p.Retain) > 0 {
+		if err := r.Retained.retain(ctx, o.Sources.Key, p.Retain); err != nil {
+			return importing.Outcome{}, err
+		}
+	}
 	result := importing.Outcome{}
 	for _, stage := range p.Stages {
 		outcome, err := r.applyStage(ctx, o, stage)

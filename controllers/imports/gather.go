@@ -37,10 +37,18 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (imp
 		r.Sources.Hub.RemoveWaiting(key)
 	}
 	if o.Namespace == importing.NamespaceNotFound {
+		o.Last = r.Retained.see(key, nil)
 		return o, nil
 	}
 	if o.Existing, err = r.existing(ctx, key); err != nil || o.Namespace == importing.NamespaceDenied {
 		return o, err
+	}
+	if i := o.ServiceImport; i == nil {
+		if o.Retained, err = r.Retained.of(ctx, key); err != nil {
+			return o, err
+		}
+	} else if clusterset.IsManaged(i.Labels) && i.Spec.Type == mcsv1beta1.ClusterSetIP {
+		r.Retained.see(key, i.Spec.IPs)
 	}
 	for _, object := range o.All() {
 		if added := r.Writer.Added(object); !added.IsEmpty() {

@@ -59,6 +59,8 @@ type Reconciler struct {
 	GatewayPorts *GatewayPorts
 	// VirtualIPs counts the virtual IPs of this cluster; nil in a cluster without an agent namespace.
 	VirtualIPs *VirtualIPs
+	// Retained stores the addresses of imports that do not exist for a while; nil in a cluster without an agent namespace.
+	Retained *Retained
 	// GatewayReach returns which gateways of this cluster reach which other cluster.
 	GatewayReach *reach.Reach
 	// DefaultSources are the sources of imports that no policy selects; empty means all (P2).

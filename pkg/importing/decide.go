@@ -5,6 +5,7 @@ package importing
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -253,6 +254,9 @@ func site(v view, merged merge.Merged) render.Site {
 			result.IPs, result.ExistingFamilies = i.Spec.IPs, i.Spec.IPFamilies
 		}
 	}
+	if v.managedImport() == nil && merged.Type == mcsv1beta1.ClusterSetIP {
+		result.IPs, result.ExistingFamilies = v.Retained, familiesOf(v.Retained)
+	}
 	if v.AddressesLost {
 		result.IPs = nil // other addresses are better than none
 	}
@@ -265,6 +269,17 @@ func site(v view, merged merge.Merged) render.Site {
 		result.ExistingFamilies = service.Spec.IPFamilies
 		if merged.Type == mcsv1beta1.ClusterSetIP && len(result.IPs) == 0 { // the import was deleted, and the Service may be replaced
 			result.IPs = service.Spec.ClusterIPs
+		}
+	}
+	return result
+}
+
+// familiesOf returns the IP families of addresses.
+func familiesOf(addresses []string) []corev1.IPFamily {
+	var result []corev1.IPFamily
+	for _, text := range addresses {
+		if address, err := netip.ParseAddr(text); err == nil {
+			result = append(result, clusterset.FamilyOf(address))
 		}
 	}
 	return result

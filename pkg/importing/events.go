@@ -71,10 +71,14 @@ func replaced(v view, changes []plan.Change[*corev1.Service]) []Event {
 	if note := replacement(v, changes); note != "" {
 		result = append(result, Event{Regarding: v.ServiceImport, Reason: "DerivedServiceReplaced", Note: note})
 	}
-	if v.AddressesLost && v.ServiceImport != nil && len(v.ServiceImport.Spec.IPs) > 0 {
-		result = append(result, Event{Regarding: v.ServiceImport, Reason: "AddressReplaced", Note: fmt.Sprintf(
+	lost := v.Retained
+	if v.ServiceImport != nil {
+		lost = v.ServiceImport.Spec.IPs
+	}
+	if v.AddressesLost && len(lost) > 0 {
+		result = append(result, Event{Regarding: v.reference(), Reason: "AddressReplaced", Note: fmt.Sprintf(
 			"The address %s of this import cannot be given to it again: another Service has it, or no ServiceCIDR contains it. It gets another address, and clients must resolve its name again.",
-			strings.Join(v.ServiceImport.Spec.IPs, ", "))})
+			strings.Join(lost, ", "))})
 	}
 	return result
 }

@@ -42,6 +42,9 @@ type Observed struct {
 	// Reach is what is known of the gateways of this cluster, and Numbers are what is reserved for the import.
 	Reach   reach.Seen
 	Numbers Numbers
+	// Retained are the addresses that the import has had until it was deleted, and may get again (I5). Last are the addresses that it had when it
+	// was gathered before.
+	Retained, Last []string
 	// Now is the time of the observation.
 	Now time.Time
 

@@ -25,6 +25,8 @@ const Rounds = 10
 type Plan struct {
 	// Reserve are the numbers to reserve first; nil if all are reserved.
 	Reserve *Reservation
+	// Retain are the addresses to retain before the stages, because the import is deleted.
+	Retain []string
 	// Stages are the changes. A stage is applied after all changes of the stages before it have ended as planned.
 	Stages []Stage
 	// IsLast is set if nothing differs any more after the stages.
@@ -69,7 +71,7 @@ func PlanOf(o Observed) Plan {
 		return Plan{Reserve: r}
 	}
 	if o.Namespace == NamespaceNotFound {
-		return Plan{IsLast: true, Events: []Event{o.refusedEvent(nil)}}
+		return Plan{IsLast: true, Retain: o.Last, Events: []Event{o.refusedEvent(nil)}}
 	}
 	labels, refused := o.restoredLabels()
 	if len(labels) > 0 {
@@ -226,6 +228,9 @@ func (v view) derived(d decision) *corev1.Service {
 // state has nothing else: a derived Service without a ServiceImport would be taken for that of an import that a user has deleted, and
 // restored. The watch events of the other deletions enqueue the service again.
 func (p *Plan) withdraw(v view) {
+	if i := v.managedImport(); i != nil && i.Spec.Type == mcsv1beta1.ClusterSetIP && len(v.derivedServices()) > 0 {
+		p.Retain = i.Spec.IPs
+	}
 	endpoints := plan.EndpointSlices(nil, slices.Concat(v.Mirrored, v.VirtualSlices))
 	services := plan.Services(nil, slices.Concat(v.derivedServices(), v.VirtualServices))
 	p.add(v.Observed, plan.Any(endpoints))

@@ -323,3 +323,30 @@ func TestSettles(t *testing.T) {
 		}
 	})
 }
+
+// TestRetainedAddresses: the addresses of an import that is withdrawn are retained before its derived Service is deleted, and those of an import
+// whose namespace is deleted. An import that exists again gets them, unless they are lost.
+//
+// spec: I5
+func TestRetainedAddresses(t *testing.T) {
+	t.Parallel()
+	o, server := observedOf(exportOf("a", 1, http)), &apiServer{}
+	server.settle(t, &o)
+	addresses := o.ServiceImport.Spec.IPs
+	withdrawnImport := o
+	withdrawnImport.Sources.Hub = sources.Hub{Listed: true, LocalMember: &hubv1alpha1.Member{}}
+	check.Equal(t, "withdrawn", addresses, PlanOf(withdrawnImport).Retain)
+	check.Equal(t, "its namespace is deleted", addresses, PlanOf(Observed{Namespace: NamespaceNotFound, Last: addresses}).Retain)
+
+	again := observedOf(exportOf("a", 1, http))
+	again.Retained = addresses
+	p := PlanOf(again)
+	check.Equal(t, "addresses that are asked for", addresses, p.Stages[0][0].Object.(*corev1.Service).Spec.ClusterIPs)
+	again = again.With(p, Outcome{Refused: []Refused{{Change: p.Stages[0][0], Kind: Invalid, Err: errRefused}}, AddressesLost: true})
+	p = PlanOf(again)
+	check.Equal(t, "addresses after they are lost", []string(nil), p.Stages[0][0].Object.(*corev1.Service).Spec.ClusterIPs)
+	check.Equal(t, "Event", "AddressReplaced", p.Events[0].Reason)
+	headless := observedOf(exportOf("a", 1, http))
+	headless.Sources.Hub.Exports[0].Type, headless.Retained = mcsv1beta1.Headless, addresses
+	check.Equal(t, "of a headless service", []string{corev1.ClusterIPNone}, PlanOf(headless).Stages[0][0].Object.(*corev1.Service).Spec.ClusterIPs)
+}

@@ -42,7 +42,7 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// spec: E1, E3, I1, I2, I3, D1, C1, C2, C3
+// spec: E1, E3, I1, I2, I3, I5, D1, C1, C2, C3
 func testExportWithdraw(t *testing.T, a, b *member) {
 	k := key{Namespace: world.Namespace(t, a, b), Name: "web"}
 	private := world.Service(k, world.Port("http", 80)) // b does not export it
@@ -68,9 +68,13 @@ func testExportWithdraw(t *testing.T, a, b *member) {
 		m.Endpoints(t, k)
 		m.Imported(t, k)
 	}
+	before, _ := b.Imported(t, k)
 	lab.Must(t, a.Delete(t.Context(), world.Export(k)))
 	a.Gone(t, k)
 	b.Gone(t, k)
+	world.Create(t, a, world.Export(k)) // within an hour
+	again, _ := b.Imported(t, k)
+	lab.Equal(t, "addresses of the import that exists again", before.Spec.IPs, again.Spec.IPs)
 }
 
 // A Service without a selector has the slices that a controller of the user writes.
