@@ -69,6 +69,8 @@ func (s *starter) controllers(
 			Namespace: s.options.Namespace, Live: s.manager.GetAPIReader(), Cached: s.manager.GetClient(), Writer: toMember, Clock: clock.RealClock{},
 		}
 		virtualIPs = &imports.VirtualIPs{Live: s.manager.GetAPIReader()}
+	}
+	if s.options.Namespace != "" && s.options.AgentCluster == nil { // an agent outside of its cluster has no namespace there
 		retained = &imports.Retained{Namespace: s.options.Namespace, Live: s.manager.GetAPIReader(), Writer: toMember, Clock: clock.RealClock{}}
 	}
 	gatewayReach, gateways := &reach.Reach{}, (*gateway.Reconciler)(nil)

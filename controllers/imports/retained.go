@@ -94,7 +94,7 @@ func (r *Retained) see(key clusterset.ServiceKey, addresses []string) []string {
 }
 
 // retain stores the addresses of an import that is deleted. Callers at the same time share a write. A refused write is logged: a withdrawal does
-// not wait for it.
+// not wait for it, and the addresses are retained while the agent runs.
 func (r *Retained) retain(ctx context.Context, key clusterset.ServiceKey, addresses []string) error {
 	if r == nil {
 		return nil
@@ -116,7 +116,7 @@ func (r *Retained) retain(ctx context.Context, key clusterset.ServiceKey, addres
 	written, err := apply.Do(ctx, r.Writer, plan.ConfigMap(desired, r.stored))
 	switch {
 	case apply.IsRefused(err):
-		log.FromContext(ctx).Error(err, "the addresses of imports that are deleted are not retained")
+		log.FromContext(ctx).Info("the addresses of imports that are deleted are retained until the agent ends only", "refused", err.Error())
 	case err != nil:
 		r.forget() // another replica may have written it
 		return errors.New("store the retained addresses: " + err.Error())
@@ -173,7 +173,7 @@ func (r *Retained) load(ctx context.Context) error {
 	switch {
 	case client.IgnoreNotFound(err) == nil:
 	case apply.IsRefused(err): // by the rights of an earlier version
-		log.FromContext(ctx).Error(err, "the retained addresses cannot be read")
+		log.FromContext(ctx).Info("the addresses that an earlier agent has retained cannot be read", "refused", err.Error())
 	default:
 		return fmt.Errorf("read the retained addresses: %w", err)
 	}
