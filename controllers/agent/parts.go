@@ -61,18 +61,7 @@ func (s *starter) controllers(
 	recorder := s.manager.GetEventRecorder(name)
 	progress, outcomes := publication.NewProgress(), publication.NewOutcomes()
 	present := s.presence(local, store, toHub, hubClient, progress)
-	var gatewayPorts *imports.GatewayPorts
-	var virtualIPs *imports.VirtualIPs
-	var retained *imports.Retained
-	if s.options.Namespace != "" {
-		gatewayPorts = &imports.GatewayPorts{
-			Namespace: s.options.Namespace, Live: s.manager.GetAPIReader(), Cached: s.manager.GetClient(), Writer: toMember, Clock: clock.RealClock{},
-		}
-		virtualIPs = &imports.VirtualIPs{Live: s.manager.GetAPIReader()}
-	}
-	if s.options.Namespace != "" && s.options.AgentCluster == nil { // an agent outside of its cluster has no namespace there
-		retained = &imports.Retained{Namespace: s.options.Namespace, Live: s.manager.GetAPIReader(), Writer: toMember, Clock: clock.RealClock{}}
-	}
+	gatewayPorts, virtualIPs, retained := s.numbers(toMember)
 	gatewayReach, gateways := &reach.Reach{}, (*gateway.Reconciler)(nil)
 	if s.options.Namespace == "" || s.options.AgentCluster != nil {
 		gatewayReach.Observe(nil, nil) // there is no Prober
@@ -114,6 +103,19 @@ func (s *starter) controllers(
 			GatewayPorts: gatewayPorts, VirtualIPs: virtualIPs, Retained: retained, GatewayReach: gatewayReach, Returns: imports.NewReturns(), DefaultSources: s.options.defaultSources(), Events: recorder, Clock: clock.RealClock{}, Metrics: metrics.imports,
 		},
 	}
+}
+
+// numbers returns what allocates listening ports and virtual IPs and retains addresses; nil in a cluster without an agent namespace.
+func (s *starter) numbers(toMember apply.Writer) (*imports.GatewayPorts, *imports.VirtualIPs, *imports.Retained) {
+	namespace, live := s.options.Namespace, s.manager.GetAPIReader()
+	if namespace == "" {
+		return nil, nil, nil
+	}
+	gatewayPorts := &imports.GatewayPorts{Namespace: namespace, Live: live, Cached: s.manager.GetClient(), Writer: toMember, Clock: clock.RealClock{}}
+	if s.options.AgentCluster != nil { // an agent outside of its cluster has no namespace there
+		return gatewayPorts, &imports.VirtualIPs{Live: live}, nil
+	}
+	return gatewayPorts, &imports.VirtualIPs{Live: live}, &imports.Retained{Namespace: namespace, Live: live, Writer: toMember, Clock: clock.RealClock{}}
 }
 
 // presence returns the heartbeat of this member, and its view of the others.

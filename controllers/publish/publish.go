@@ -288,14 +288,3 @@ func highest(observed sources.Hub, services []*hubv1alpha1.PublishedService, end
 	}
 	return result
 }
-
-func texts(errs []error) []string {
-	var result []string
-	for _, err := range errs {
-		if err != nil {
-			result = append(result, err.Error())
-		}
-	}
-	slices.Sort(result)
-	return slices.Compact(result)
-}

@@ -5,6 +5,7 @@ package publish
 
 import (
 	"errors"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -94,4 +95,16 @@ func (r *Reconciler) setFailure(key clusterset.ServiceKey, err error, outcome pu
 		return reconcile.TerminalError(err)
 	}
 	return err
+}
+
+// texts returns the texts of errors, sorted, each once.
+func texts(errs []error) []string {
+	var result []string
+	for _, err := range errs {
+		if err != nil {
+			result = append(result, err.Error())
+		}
+	}
+	slices.Sort(result)
+	return slices.Compact(result)
 }

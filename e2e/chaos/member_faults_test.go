@@ -181,6 +181,8 @@ func servicesRefused(ctx context.Context, w *world) error {
 		Hard: corev1.ResourceList{"services": resource.MustParse("0")},
 	}}
 	w.must(m.Create(ctx, quota))
+	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: quota.Spec.Hard} // no controller counts here
+	w.must(m.Status().Update(ctx, quota))
 	w.must(eventually(ctx, func(ctx context.Context) error {
 		if err := m.Create(ctx, service(oracle.Key{Namespace: scratch, Name: "probe"}, 0), client.DryRunAll); !apierrors.IsForbidden(err) {
 			return fmt.Errorf("a Service is not refused (%v): %w", err, errNoEffect)
