@@ -21,8 +21,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
-// apply reserves the numbers of a plan, or applies its stages: the next one if each change of the last one has ended as planned. The error is
-// that of writes without a result: nothing is known of them, or the plan was stale.
+// apply reserves the numbers of a plan, or applies its stages: the next one if each change of the last one has ended as planned. An error means
+// that the results of writes are not known, or that the plan was stale.
 func (r *Reconciler) apply(ctx context.Context, o importing.Observed, p importing.Plan) (importing.Outcome, error) {
 	if p.Reserve != nil {
 		numbers, err := r.reserve(ctx, o.Sources.Key, o.Numbers, *p.Reserve)

@@ -37,7 +37,7 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (imp
 		r.Sources.Hub.RemoveWaiting(key)
 	}
 	if o.Namespace == importing.NamespaceNotFound {
-		o.Last = r.Retained.see(key, nil)
+		o.Last = r.Retained.seen(key)
 		return o, nil
 	}
 	if o.Existing, err = r.existing(ctx, key); err != nil || o.Namespace == importing.NamespaceDenied {

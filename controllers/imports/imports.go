@@ -172,7 +172,7 @@ func (r *Reconciler) settle(ctx context.Context, observed importing.Observed) (i
 			return next, nil
 		}
 	}
-	return next, fmt.Errorf("its objects still differ after %d rounds: another program changes them at the same time", importing.Rounds)
+	return next, fmt.Errorf("its objects still differ after %d plans", importing.Rounds)
 }
 
 // send sends Events. An Event about a state is sent if the state differs from the one that was sent before.

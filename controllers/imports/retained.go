@@ -42,16 +42,16 @@ type Retained struct {
 	Clock  clock.PassiveClock
 
 	mu sync.Mutex
-	// entries are nil until they are read. changes counts their changes.
-	entries map[clusterset.ServiceKey]retainedEntry
-	changes int
+	// entries are those of the ConfigMap, after it was loaded, and added ones. changes counts the additions, and written are those in the ConfigMap.
+	entries          map[clusterset.ServiceKey]retainedEntry
+	changes, written int
+	isLoaded         bool
+	stored           *corev1.ConfigMap
 	// last are the addresses of existing imports, of which only the namespace may be known when they are deleted with it.
 	last map[clusterset.ServiceKey][]string
 
-	// writing is held while the ConfigMap is written. stored is the ConfigMap, and written the changes that it contains.
+	// writing is held while the ConfigMap is written.
 	writing sync.Mutex
-	stored  *corev1.ConfigMap
-	written int
 }
 
 // retainedEntry are the addresses of an import, until a time.
@@ -76,21 +76,26 @@ func (r *Retained) of(ctx context.Context, key clusterset.ServiceKey) ([]string,
 	return nil, nil
 }
 
-// see stores the addresses of an existing import, and returns the ones that it had before.
-func (r *Retained) see(key clusterset.ServiceKey, addresses []string) []string {
+// see stores the addresses of an existing import.
+func (r *Retained) see(key clusterset.ServiceKey, addresses []string) {
+	if r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.last == nil {
+			r.last = map[clusterset.ServiceKey][]string{}
+		}
+		r.last[key] = addresses
+	}
+}
+
+// seen returns the addresses of an import that existed and is not retained since.
+func (r *Retained) seen(key clusterset.ServiceKey) []string {
 	if r == nil {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := r.last[key]
-	if r.last == nil {
-		r.last = map[clusterset.ServiceKey][]string{}
-	}
-	if r.last[key] = addresses; len(addresses) == 0 {
-		delete(r.last, key)
-	}
-	return before
+	return r.last[key]
 }
 
 // retain stores the addresses of an import that is deleted. Callers at the same time share a write. A refused write is logged: a withdrawal does
@@ -99,26 +104,21 @@ func (r *Retained) retain(ctx context.Context, key clusterset.ServiceKey, addres
 	if r == nil {
 		return nil
 	}
-	change, err := r.add(ctx, key, addresses)
-	if err != nil {
-		return err
-	}
+	change := r.add(key, addresses)
 	r.writing.Lock()
 	defer r.writing.Unlock()
-	if r.written >= change {
-		return nil
+	desired, stored, changes, err := r.desired(ctx, change)
+	if err != nil || desired == nil {
+		return err
 	}
-	data, changes := r.data()
-	desired := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: retainConfigMap, Labels: map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy}},
-		Data:       data,
-	}
-	written, err := apply.Do(ctx, r.Writer, plan.ConfigMap(desired, r.stored))
+	written, err := apply.Do(ctx, r.Writer, plan.ConfigMap(desired, stored))
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	switch {
 	case apply.IsRefused(err):
 		log.FromContext(ctx).Info("the addresses of imports that are deleted are retained until the agent ends only", "refused", err.Error())
 	case err != nil:
-		r.forget() // another replica may have written it
+		r.isLoaded = false // another replica may have written it
 		return errors.New("store the retained addresses: " + err.Error())
 	case len(written) > 0:
 		r.stored = written[0]
@@ -127,45 +127,56 @@ func (r *Retained) retain(ctx context.Context, key clusterset.ServiceKey, addres
 	return nil
 }
 
-// forget has the entries read again.
-func (r *Retained) forget() {
+// desired returns the desired and the stored ConfigMap, and the number of the last addition in the desired one; nil if the ConfigMap has a
+// change already.
+func (r *Retained) desired(ctx context.Context, change int) (desired, stored *corev1.ConfigMap, changes int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.entries, r.stored = nil, nil
+	if r.written >= change {
+		return nil, nil, 0, nil
+	}
+	if err := r.load(ctx); err != nil {
+		return nil, nil, 0, err
+	}
+	desired = &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: retainConfigMap, Labels: map[string]string{clusterset.LabelManagedBy: clusterset.ManagedBy}},
+		Data:       map[string]string{},
+	}
+	for key, entry := range r.entries {
+		desired.Data[key.Namespace+"."+key.Name] = strings.Join(entry.addresses, ",") + " " + entry.until.UTC().Format(time.RFC3339)
+	}
+	return desired, r.stored, r.changes, nil
 }
 
-// add adds an entry, and returns the number of its change. Entries whose time has passed are removed, and the oldest if there are too many.
-func (r *Retained) add(ctx context.Context, key clusterset.ServiceKey, addresses []string) (int, error) {
+// add adds an entry, and returns the number of the addition.
+func (r *Retained) add(key clusterset.ServiceKey, addresses []string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.load(ctx); err != nil {
-		return 0, err
+	if r.entries == nil {
+		r.entries = map[clusterset.ServiceKey]retainedEntry{}
 	}
+	r.entries[key] = retainedEntry{addresses, r.Clock.Now().Add(retention)}
+	delete(r.last, key)
+	r.shrink()
+	r.changes++
+	return r.changes
+}
+
+// shrink removes entries whose time has passed, and the oldest ones if there are too many.
+func (r *Retained) shrink() {
 	now := r.Clock.Now()
 	maps.DeleteFunc(r.entries, func(_ clusterset.ServiceKey, e retainedEntry) bool { return !e.until.After(now) })
-	r.entries[key] = retainedEntry{addresses, now.Add(retention)}
-	if len(r.entries) > maxRetained {
-		oldest := slices.MinFunc(slices.Collect(maps.Keys(r.entries)), func(a, b clusterset.ServiceKey) int { return r.entries[a].until.Compare(r.entries[b].until) })
-		delete(r.entries, oldest)
+	if surplus := len(r.entries) - maxRetained; surplus > 0 {
+		byAge := slices.SortedFunc(maps.Keys(r.entries), func(a, b clusterset.ServiceKey) int { return r.entries[a].until.Compare(r.entries[b].until) })
+		for _, key := range byAge[:surplus] {
+			delete(r.entries, key)
+		}
 	}
-	r.changes++
-	return r.changes, nil
 }
 
-// data returns the content of the ConfigMap, and the number of the last change in it.
-func (r *Retained) data() (map[string]string, int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	result := map[string]string{}
-	for key, entry := range r.entries {
-		result[key.Namespace+"."+key.Name] = strings.Join(entry.addresses, ",") + " " + entry.until.UTC().Format(time.RFC3339)
-	}
-	return result, r.changes
-}
-
-// load reads the entries once. An entry that is not as an agent writes it is ignored.
+// load reads the ConfigMap, unless its content is known. Added entries stay. An entry that is not as an agent writes it is ignored.
 func (r *Retained) load(ctx context.Context) error {
-	if r.entries != nil {
+	if r.isLoaded {
 		return nil
 	}
 	stored := &corev1.ConfigMap{}
@@ -177,12 +188,17 @@ func (r *Retained) load(ctx context.Context) error {
 	default:
 		return fmt.Errorf("read the retained addresses: %w", err)
 	}
-	r.entries = map[clusterset.ServiceKey]retainedEntry{}
+	if r.entries == nil {
+		r.entries = map[clusterset.ServiceKey]retainedEntry{}
+	}
 	for name, text := range stored.Data {
-		if key, entry, ok := parseRetained(name, text); ok && len(r.entries) < maxRetained {
+		key, entry, ok := parseRetained(name, text)
+		if _, isKnown := r.entries[key]; ok && !isKnown {
 			r.entries[key] = entry
 		}
 	}
+	r.shrink()
+	r.isLoaded, r.stored = true, nil
 	if err == nil {
 		r.stored = stored
 	}

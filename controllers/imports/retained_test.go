@@ -4,11 +4,15 @@
 package imports
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -47,8 +51,7 @@ func TestRetained(t *testing.T) {
 	}
 	for i := range maxRetained + 1 {
 		passed.Step(time.Millisecond)
-		_, err := r.add(t.Context(), key(i), dual[:1])
-		check.Must(t, err)
+		r.add(key(i), dual[:1])
 	}
 	check.Equal(t, "entries", maxRetained, len(r.entries))
 	check.Equal(t, "the oldest", []string(nil), retained(r, key(0)))
@@ -77,7 +80,51 @@ func TestRetainedByAnother(t *testing.T) {
 	got, err := r.of(t.Context(), webKey())
 	check.Must(t, err)
 	check.Equal(t, "addresses of web", []string{"10.96.0.7"}, got)
-	check.Equal(t, "addresses before", []string(nil), r.see(webKey(), got))
-	check.Equal(t, "addresses when the namespace is deleted", got, r.see(webKey(), nil))
-	check.Equal(t, "addresses after that", []string(nil), r.see(webKey(), nil))
+	r.see(webKey(), got)
+	check.Equal(t, "addresses when the namespace is deleted", got, r.seen(webKey()))
+	check.Must(t, r.retain(t.Context(), webKey(), got))
+	check.Equal(t, "addresses after that", []string(nil), r.seen(webKey()))
+}
+
+// failing is a cluster whose writes fail as often as it says.
+type failing struct {
+	client.Client
+	left *int
+}
+
+func (f failing) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
+	if *f.left--; *f.left >= 0 {
+		return apierrors.NewInternalError(errors.New("no leader"))
+	}
+	return f.Client.Create(ctx, object, options...)
+}
+
+// TestRetainedTogether: callers at the same time lose no entry, also if writes fail and are repeated.
+//
+// spec: I5
+func TestRetainedTogether(t *testing.T) {
+	t.Parallel()
+	stored := fake.NewClientBuilder().Build()
+	c := failing{stored, new(3)}
+	start := func() *Retained {
+		return &Retained{Namespace: "tombolo-system", Live: c, Writer: apply.ToMember(c, c), Clock: testingclock.NewFakePassiveClock(time.Unix(1_000_000, 0))}
+	}
+	r := start()
+	key := func(i int) clusterset.ServiceKey {
+		return clusterset.ServiceKey{Namespace: "shop", Name: fmt.Sprint("web-", i)}
+	}
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			for r.retain(t.Context(), key(i), []string{"10.96.0.7"}) != nil {
+			}
+		})
+	}
+	all.Wait()
+	again := start()
+	for i := range 20 {
+		got, err := again.of(t.Context(), key(i))
+		check.Must(t, err)
+		check.Equal(t, "addresses of "+key(i).Name, []string{"10.96.0.7"}, got)
+	}
 }

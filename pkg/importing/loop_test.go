@@ -24,6 +24,9 @@ type apiServer struct {
 	writes    []plan.Change[plan.Object]
 }
 
+// isEmpty reports whether nothing is to be done.
+func (p Plan) isEmpty() bool { return p.Reserve == nil && len(p.Stages) == 0 }
+
 // settle does what the controller does until nothing differs, and returns the last plan.
 func (s *apiServer) settle(t check.T, o *Observed) Plan {
 	t.Helper()

@@ -74,7 +74,7 @@ func TestDeniedNamespace(t *testing.T) {
 			remains.Namespace, remains.Sources.Key = NamespaceDenied, key
 			p := PlanOf(remains)
 			check.Equal(t, "state", withdrawn, p.decision.state)
-			if existing := len(remains.Services) > 0 || remains.ServiceImport != nil; p.IsEmpty() == existing {
+			if existing := len(remains.Services) > 0 || remains.ServiceImport != nil; p.isEmpty() == existing {
 				t.Errorf("changes: %v", p.Stages)
 			}
 		})

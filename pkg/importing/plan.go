@@ -58,9 +58,6 @@ type Reservation struct {
 	Ports      []ports.Owner
 }
 
-// IsEmpty reports whether nothing is to be done.
-func (p Plan) IsEmpty() bool { return p.Reserve == nil && len(p.Stages) == 0 }
-
 // PlanOf returns what is to be done for an import.
 func PlanOf(o Observed) Plan {
 	paths := view{}

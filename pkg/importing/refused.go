@@ -101,8 +101,14 @@ func (p Plan) Err() error {
 // possible returns the changes that may succeed, and those that cannot: a refused change is not tried again before the import is gathered
 // again, and no object is created while another one of its name is being deleted.
 func (o Observed) possible(changes []plan.Change[plan.Object]) (result []plan.Change[plan.Object], refused []Refused) {
+	existing := map[Name]plan.Object{}
+	if len(changes) > 0 {
+		for _, object := range o.All() {
+			existing[NameOf(object)] = object
+		}
+	}
 	for _, change := range changes {
-		if waits := o.waiting(change); waits != nil {
+		if waits := waiting(change, existing[NameOf(change.Object)]); waits != nil {
 			refused = append(refused, *waits)
 			continue
 		}
@@ -116,29 +122,15 @@ func (o Observed) possible(changes []plan.Change[plan.Object]) (result []plan.Ch
 	return result, refused
 }
 
-// waiting returns why a change waits until an object is deleted; nil if it does not wait.
-func (o Observed) waiting(change plan.Change[plan.Object]) *Refused {
-	if change.Verb != plan.Delete && change.Verb != plan.Create {
-		return nil
-	}
-	existing := o.existingLike(change.Object)
-	if existing == nil || change.Verb == plan.Delete && existing.GetDeletionTimestamp() == nil {
+// waiting returns why a change waits until the existing object of its name is deleted; nil if it does not wait.
+func waiting(change plan.Change[plan.Object], existing plan.Object) *Refused {
+	if change.Verb != plan.Delete && change.Verb != plan.Create || existing == nil || change.Verb == plan.Delete && existing.GetDeletionTimestamp() == nil {
 		return nil
 	}
 	if change.Verb == plan.Create && existing.GetDeletionTimestamp() == nil && (len(existing.GetFinalizers()) == 0 || clusterset.ManagerOf(existing) != clusterset.ManagedBy) {
 		return nil // it is deleted before it is created
 	}
 	return &Refused{Change: change, Kind: Terminating, Reason: "it is being deleted, and waits for its finalizers " + strings.Join(existing.GetFinalizers(), ", ")}
-}
-
-// existingLike returns the existing object with the type and name of another one; nil if there is none.
-func (o Observed) existingLike(object plan.Object) plan.Object {
-	for _, existing := range o.All() {
-		if existing.GetName() == object.GetName() && clusterset.KindOf(existing) == clusterset.KindOf(object) {
-			return existing
-		}
-	}
-	return nil
 }
 
 // All returns all existing objects.

@@ -317,7 +317,7 @@ func TestSettles(t *testing.T) {
 			}
 			o.Refused, server.refuse = nil, nil
 			again := PlanOf(o)
-			if len(p.Refused) == 0 && p.IsImported && !again.IsEmpty() {
+			if len(p.Refused) == 0 && p.IsImported && !again.isEmpty() {
 				t.Fatalf("nothing was refused, and the same observation gives another plan: %v", again.Stages)
 			}
 		}

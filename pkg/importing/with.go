@@ -54,15 +54,8 @@ func (o Observed) With(p Plan, outcome Outcome) Observed {
 			o.Unsupported = withSettings(o.Unsupported, render.RefusedSettings(p.decision.merged, p.decision.site, refused.Fields))
 		}
 	}
+	o.Existing, o.Added = o.with(outcome.Stored), o.addedBy(outcome.Stored)
 	for _, stored := range outcome.Stored {
-		o.Existing = o.with(stored)
-		if stored.Object != nil {
-			o.Added = maps.Clone(o.Added)
-			if o.Added == nil {
-				o.Added = map[Name]plan.Metadata{}
-			}
-			o.Added[NameOf(stored.Object)] = plan.AddedTo(plan.MetadataOf(stored.Change.Object), plan.MetadataOf(stored.Object))
-		}
 		if stored.IsKept() {
 			continue
 		}
@@ -89,27 +82,54 @@ func next(stored Stored) plan.Change[plan.Object] {
 	return change
 }
 
-// with returns the existing objects after a change was stored.
-func (e Existing) with(stored Stored) Existing {
-	name := stored.Change.Object.GetName()
-	_, isVirtual := render.VirtualIPOf(stored.Change.Object)
-	switch object := stored.Change.Object.(type) {
-	case *mcsv1beta1.ServiceImport:
-		e.ServiceImport = after(stored, object)
-	case *corev1.Service:
-		if isVirtual {
-			e.VirtualServices = replace(e.VirtualServices, name, after(stored, object))
-		} else {
-			e.Services = replace(e.Services, name, after(stored, object))
+// addedBy returns what admission policies have added to existing objects after changes were stored.
+func (o Observed) addedBy(all []Stored) map[Name]plan.Metadata {
+	result := map[Name]plan.Metadata{}
+	maps.Copy(result, o.Added)
+	for _, stored := range all {
+		if stored.Object == nil {
+			continue
 		}
-	case *discoveryv1.EndpointSlice:
-		if isVirtual {
-			e.VirtualSlices = replace(e.VirtualSlices, name, after(stored, object))
-		} else {
-			e.Mirrored = replace(e.Mirrored, name, after(stored, object))
+		delete(result, NameOf(stored.Object))
+		if added := plan.AddedTo(plan.MetadataOf(stored.Change.Object), plan.MetadataOf(stored.Object)); !added.IsEmpty() {
+			result[NameOf(stored.Object)] = added
 		}
 	}
+	return result
+}
+
+// with returns the existing objects after changes were stored.
+func (e Existing) with(all []Stored) Existing {
+	var services, virtualServices []change[*corev1.Service]
+	var mirrored, virtualSlices []change[*discoveryv1.EndpointSlice]
+	for _, stored := range all {
+		_, isVirtual := render.VirtualIPOf(stored.Change.Object)
+		switch object := stored.Change.Object.(type) {
+		case *mcsv1beta1.ServiceImport:
+			e.ServiceImport = after(stored, object)
+		case *corev1.Service:
+			if isVirtual {
+				virtualServices = append(virtualServices, change[*corev1.Service]{object.Name, after(stored, object)})
+			} else {
+				services = append(services, change[*corev1.Service]{object.Name, after(stored, object)})
+			}
+		case *discoveryv1.EndpointSlice:
+			if isVirtual {
+				virtualSlices = append(virtualSlices, change[*discoveryv1.EndpointSlice]{object.Name, after(stored, object)})
+			} else {
+				mirrored = append(mirrored, change[*discoveryv1.EndpointSlice]{object.Name, after(stored, object)})
+			}
+		}
+	}
+	e.Services, e.VirtualServices = replace(e.Services, services), replace(e.VirtualServices, virtualServices)
+	e.Mirrored, e.VirtualSlices = replace(e.Mirrored, mirrored), replace(e.VirtualSlices, virtualSlices)
 	return e
+}
+
+// change is what exists under a name after a change; nil if nothing does.
+type change[T any] struct {
+	name   string
+	object T
 }
 
 // after returns the object that exists after a change of it: the stored one. After a deletion there is none, unless the object waits for
@@ -131,15 +151,27 @@ func after[T interface {
 	return waiting
 }
 
-// replace returns a list with an object in the place of the one with its name; without that if the object is nil.
+// replace returns a list after changes of objects in it. The last change of a name counts.
 func replace[T interface {
 	plan.Object
 	comparable
-}](list []T, name string, object T) []T {
+}](list []T, changes []change[T]) []T {
+	if len(changes) == 0 {
+		return list
+	}
 	var none T
-	result := slices.DeleteFunc(slices.Clone(list), func(o T) bool { return o.GetName() == name })
-	if object != none {
-		result = append(result, object)
+	last := map[string]T{}
+	for _, c := range changes {
+		last[c.name] = c.object
+	}
+	result := slices.DeleteFunc(slices.Clone(list), func(o T) bool {
+		_, isChanged := last[o.GetName()]
+		return isChanged
+	})
+	for _, name := range slices.Sorted(maps.Keys(last)) {
+		if last[name] != none {
+			result = append(result, last[name])
+		}
 	}
 	return result
 }
