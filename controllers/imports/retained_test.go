@@ -93,7 +93,8 @@ type failing struct {
 }
 
 func (f failing) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
-	if *f.left--; *f.left >= 0 {
+	*f.left--
+	if *f.left >= 0 {
 		return apierrors.NewInternalError(errors.New("no leader"))
 	}
 	return f.Client.Create(ctx, object, options...)
@@ -116,7 +117,9 @@ func TestRetainedTogether(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 20 {
 		all.Go(func() {
-			for r.retain(t.Context(), key(i), []string{"10.96.0.7"}) != nil {
+			err := errors.New("not stored yet")
+			for err != nil {
+				err = r.retain(t.Context(), key(i), []string{"10.96.0.7"})
 			}
 		})
 	}
