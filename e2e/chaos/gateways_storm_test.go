@@ -45,7 +45,7 @@ func stormFaults() []gatewayFault {
 		{name: "hundreds of clients connect at once", begin: burst(burstSize), end: undo, serves: true},
 		{name: "a gateway of the exporter accepts connections and sends nothing", begin: silentPeer, end: undo, serves: true},
 		{name: "a gateway of the exporter is at its limit", begin: peerAtLimit, end: undo, serves: true},
-		{name: "all gateways of the exporter are at their limit", begin: peersAtLimit, end: undo, named: true},
+		{name: "all gateways of the exporter are at their limit", begin: peersAtLimit, end: undo},
 		{name: "many clients are denied", begin: deniedFlood, end: undo, serves: true},
 		{name: "an address of the exporter's gateways does not answer", begin: deadAddress, end: undo, serves: true},
 		{name: "the memory of a gateway is full of what clients do not read", begin: stalledReaders, end: undo, serves: true},

@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,8 +36,6 @@ type gatewayFault struct {
 	// one must fail.
 	serves bool
 	lost   int
-	// named faults are injected only if CHAOS_FAULTS names them: the gateways do not pass them yet.
-	named bool
 }
 
 // lostWhenFrozen is the largest number of requests that are lost when a gateway of the exporter freezes: those whose bytes went to it by
@@ -75,9 +72,6 @@ func gatewayFaults() []gatewayFault {
 func TestGatewayFaults(t *testing.T) {
 	t.Parallel()
 	faults := namedIn(os.Getenv("CHAOS_FAULTS"), gatewayFaults(), func(f gatewayFault) string { return f.name })
-	if os.Getenv("CHAOS_FAULTS") == "" {
-		faults = slices.DeleteFunc(faults, func(f gatewayFault) bool { return f.named })
-	}
 	if os.Getenv("CHAOS") == "" || len(faults) == 0 || os.Geteuid() != 0 {
 		t.Skip("make chaos runs it, as root, if CHAOS_FAULTS names a fault of gateways or none")
 	}

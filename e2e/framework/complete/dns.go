@@ -49,7 +49,7 @@ data:
     .:53 {
         errors
         health {
-            lameduck 10s
+            lameduck 15s # three times what it takes until the pod is not ready
         }
         ready
         kubernetes cluster.local in-addr.arpa ip6.arpa {
@@ -85,7 +85,7 @@ spec:
         ports:
         - {name: dns, containerPort: 53, protocol: UDP}
         - {name: dns-tcp, containerPort: 53, protocol: TCP}
-        readinessProbe: {httpGet: {path: /ready, port: 8181}, periodSeconds: 1, timeoutSeconds: 5, failureThreshold: 10} # a busy machine is no reason to end DNS
+        readinessProbe: {httpGet: {path: /ready, port: 8181}, periodSeconds: 1, failureThreshold: 5} # a busy machine is no reason to end DNS
         livenessProbe: {httpGet: {path: /health, port: 8080}, initialDelaySeconds: 60, timeoutSeconds: 5}
         volumeMounts: [{name: config, mountPath: /etc/coredns, readOnly: true}]
       volumes:

@@ -151,13 +151,13 @@ func (l *link) receive(frame tunnel.Frame) error {
 		return nil
 	case c == nil || frame.Stream != l.number:
 	case frame.Type == wire.TypeOpened:
-		l.pool.carried(l, l.number)
+		l.pool.opened(l)
 		c.on(stream.Event{Kind: stream.LinkOpened})
 		return nil
 	case frame.Type == wire.TypeRefused:
 		refusal, err := wire.DecodeRefusal(frame.Payload)
 		if err == nil {
-			l.pool.carried(l, l.number)
+			l.pool.refused(l, refusal)
 			c.importer.denied.add(c.cluster, c.request, refusal, l.loop.Now())
 			c.on(stream.Event{Kind: stream.LinkReset, Err: refusal})
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/budget"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/pool"
 	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
+	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
 // warm is the number of idle connections to a cluster in use, and keepFor is how long others stay idle: the pool keeps as many as were used
@@ -197,20 +198,31 @@ func (p *Pool) remove(l *link, why error) {
 	})
 }
 
-// answered says that the other gateway has answered a PING. Only the reader of the connection calls it, and carried.
+// answered says that the other gateway has answered a PING. Only the loop of the connection calls it, opened and refused.
 func (p *Pool) answered(l *link) {
 	if !l.proven.Swap(true) {
 		p.update(l.remote, func() { l.remote.plan.Answered(l.dial) })
 	}
 }
 
-// carried says that the other gateway has answered the OPEN of a stream.
-func (p *Pool) carried(l *link, number uint32) {
-	if number > 1 { // it has answered the one before
-		return
+// opened says that the other gateway has opened a stream.
+func (p *Pool) opened(l *link) {
+	if l.number == 1 { // otherwise it has answered the one before
+		l.proven.Store(true)
+		p.update(l.remote, func() { l.remote.plan.Opened(l.dial) })
 	}
-	l.proven.Store(true)
-	p.update(l.remote, func() { l.remote.plan.Carried(l.dial) })
+}
+
+// refused says that the other gateway has refused a stream.
+func (p *Pool) refused(l *link, why *wire.Refusal) {
+	var limit error
+	if why.Code == wire.CodeLimit {
+		limit = fmt.Errorf("gateway %s of cluster %s: %w", l.address, l.remote.cluster, why)
+	}
+	if l.number == 1 || limit != nil {
+		l.proven.Store(true)
+		p.update(l.remote, func() { l.remote.plan.Refused(l.dial, limit, time.Now()) })
+	}
 }
 
 // isSpare reports whether a connection that has been idle for a time is not needed.

@@ -13,18 +13,21 @@ type gateway struct {
 	dials  []Dial // that have not ended, the oldest first
 	window int    // the largest number of dials
 	number uint64 // of the last dial
+	began  time.Time
 	// took is the time of the last dial that was answered, and answered when the latest of those began.
 	took     time.Duration
 	answered time.Time
 	// proven is set after the first answer, and suspect after a failure until the next answer.
 	proven, suspect bool
+	// full is set after a stream was refused because of a limit, until one opens on a later connection.
+	full bool
 	// failures are counted up to the next stream, or for forgetAfter. Those of dials that began before failedAt count as one.
 	failures int
 	failedAt time.Time
 	err      error
 	jitter   float64
 	// exhausted is the last client for which the address has failed: a dial that began later has failed, and no older one is left; or any has,
-	// and none is left.
+	// and none is left; or a stream was refused because of a limit on the connection of a dial that began later.
 	exhausted Waiter
 }
 
@@ -33,20 +36,27 @@ func (g *gateway) remove(d Dial) {
 }
 
 // fail counts a failure of a dial, or of its connection, unless the dial is older than the last failure.
-func (g *gateway) fail(began time.Time, err error, now time.Time, jitter float64) {
-	if !began.After(g.failedAt) {
-		return
+func (g *gateway) fail(d Dial, err error, now time.Time, jitter float64) {
+	if d.Began.After(g.failedAt) {
+		g.pauseAfter(now, jitter)
+		g.suspect, g.err = true, err
 	}
+}
+
+// pauseAfter counts what a pause follows.
+func (g *gateway) pauseAfter(now time.Time, jitter float64) {
 	if !g.suspect && now.Sub(g.failedAt) > forgetAfter {
 		g.failures = 0
 	}
-	g.failures, g.failedAt, g.jitter, g.err = g.failures+1, now, jitter, err
-	g.suspect, g.window = true, firstDials
+	g.failures, g.failedAt, g.jitter, g.window = g.failures+1, now, jitter, firstDials
 }
 
+// isGood reports whether the gateway is dialed without pauses.
+func (g *gateway) isGood() bool { return !g.suspect && !g.full }
+
 // answer says that the gateway has answered on a connection. That of a dial from before the last failure says nothing about new dials.
-func (g *gateway) answer(began time.Time) bool {
-	if !began.After(g.failedAt) {
+func (g *gateway) answer(d Dial) bool {
+	if !d.Began.After(g.failedAt) {
 		return false
 	}
 	g.proven, g.suspect, g.err = true, false, nil
@@ -59,8 +69,8 @@ func (g *gateway) pause(most time.Duration) time.Duration {
 	return pause - time.Duration(g.jitter*float64(pause/2))
 }
 
-// probe returns when the next dial to a suspect gateway may begin, and false if there are enough that began after the failure. most is the
-// longest time between two.
+// probe returns when the next dial to a gateway that is not good may begin, and false if there are enough that began after the failure. most
+// is the longest time between two.
 func (g *gateway) probe(most time.Duration) (time.Time, bool) {
 	n := 0
 	for _, d := range g.dials {
@@ -69,7 +79,11 @@ func (g *gateway) probe(most time.Duration) (time.Time, bool) {
 		}
 	}
 	if n == 0 {
-		return g.failedAt.Add(g.pause(most)), true
+		last := g.failedAt
+		if g.began.After(last) {
+			last = g.began
+		}
+		return last.Add(g.pause(most)), true
 	}
 	return g.dials[len(g.dials)-1].Began.Add(most), n < firstDials
 }

@@ -20,6 +20,7 @@ const (
 	closes      // after HELLO
 	refuses
 	silent
+	full // it accepts connections, and refuses streams
 	kinds
 )
 
@@ -41,12 +42,15 @@ type model struct {
 	// waiting are the clients, with when they arrived. served is the last one.
 	waiting map[Waiter]time.Time
 	served  Waiter
-	// failedAt is when each address has failed last, of dials that are not older, and answered is set if it has answered since. worked is
-	// since when a gateway works.
+	// failedAt is when each address has failed last, of dials that are not older, and answered is set if it has answered since. since is
+	// when each gateway that works began to, and worked the first of them.
 	failedAt map[string]time.Time
 	answered map[string]bool
-	worked   time.Time
-	counts   map[string]int
+	// refusedAt is when each address has refused a stream last on a connection that is not older, zero if one has opened a stream since.
+	refusedAt map[string]time.Time
+	since     map[string]time.Time
+	worked    time.Time
+	counts    map[string]int
 }
 
 type event struct {
@@ -97,6 +101,9 @@ func (m *model) step() {
 		if at := m.failedAt[d.Address]; !m.answered[d.Address] && m.now.Sub(at) < firstPause/2 {
 			m.Fatalf("a dial to %s %s after it has failed", d.Address, m.now.Sub(at))
 		}
+		if since := m.now.Sub(m.refusedAt[d.Address]); since < firstPause/2 {
+			m.Fatalf("a dial to %s %s after it has refused a stream", d.Address, since)
+		}
 		m.begin(d)
 	}
 	fresh := 0
@@ -104,11 +111,13 @@ func (m *model) step() {
 		if len(g.dials) > maxDials+maxDials/2+firstDials {
 			m.Fatalf("%d dials to %s", len(g.dials), address)
 		}
-		if !g.suspect {
-			fresh += g.load(m.now).fresh
+		for _, d := range g.dials {
+			if g.isGood() && d.Began.After(g.failedAt) && m.now.Sub(d.Began) < slowAfter {
+				fresh++
+			}
 		}
 	}
-	if fresh > maxDials {
+	if fresh > maxDials+firstDials*len(m.addresses) { // those that began before a gateway was good count too
 		m.Fatalf("%d dials that are not slow", fresh)
 	}
 	for _, w := range m.failed {
@@ -147,7 +156,7 @@ func (m *model) begin(d Dial) {
 		if d.Verify {
 			m.answer(d)
 		}
-		m.free(d, d.Verify)
+		m.free(d, true)
 	}
 	switch k := m.gateways[d.Address]; {
 	case k == works:
@@ -178,8 +187,8 @@ func (m *model) answer(d Dial) {
 	}
 }
 
-// free gives a connection to the next client, and carries its stream.
-func (m *model) free(d Dial, proven bool) {
+// free gives a connection to the next client, and carries its stream: the first one of the connection, or a later one.
+func (m *model) free(d Dial, isFirst bool) {
 	w, ok := m.remote.Next(d.Address)
 	if !ok {
 		return
@@ -193,16 +202,35 @@ func (m *model) free(d Dial, proven bool) {
 	m.served = w
 	delete(m.waiting, w)
 	m.counts["served"]++
-	if k := m.gateways[d.Address]; k == works || k == slow {
+	switch k := m.gateways[d.Address]; k {
+	case full:
+		m.at(5*time.Millisecond, func() { m.refuse(d) })
+	case works, slow:
 		m.at(time.Duration(m.random.IntN(50))*time.Millisecond, func() {
-			if !proven {
-				m.remote.Carried(d)
+			if isFirst {
+				m.remote.Opened(d)
 				m.answer(d)
+				if d.Began.After(m.refusedAt[d.Address]) {
+					delete(m.refusedAt, d.Address)
+				}
 			}
 			if m.random.IntN(2) == 0 { // the connection is used again
-				m.free(d, true)
+				m.free(d, false)
 			}
 		})
+	}
+}
+
+// refuse has a full gateway refuse a stream, whose client waits again. Half of the connections are used again.
+func (m *model) refuse(d Dial) {
+	m.counts["refused"]++
+	if m.refusedAt[d.Address].IsZero() || d.Began.After(m.refusedAt[d.Address]) {
+		m.refusedAt[d.Address], m.failedAt[d.Address], m.answered[d.Address] = m.now, m.now, true
+	}
+	m.remote.Refused(d, errDial, m.now)
+	m.arrive(1)
+	if m.random.IntN(2) == 0 {
+		m.free(d, false)
 	}
 }
 
@@ -211,6 +239,12 @@ func (m *model) arrive(n int) {
 	for range n {
 		w := m.remote.Wait("")
 		m.waiting[w] = m.now
+		m.at(clientTimeout, func() {
+			if m.remote.Leave(w) {
+				delete(m.waiting, w)
+				m.counts["late"]++
+			}
+		})
 		if m.random.IntN(20) == 0 {
 			m.at(time.Duration(m.random.IntN(500))*time.Millisecond, func() {
 				if m.remote.Leave(w) {
@@ -224,24 +258,27 @@ func (m *model) arrive(n int) {
 
 // change changes how a gateway behaves. Half of the time, one works.
 func (m *model) change() {
+	m.worked = time.Time{}
 	for _, address := range m.addresses {
 		if m.random.IntN(2) == 0 {
 			m.gateways[address] = kind(m.random.IntN(int(kinds)))
 		}
-	}
-	has := func(k kind) bool {
-		return slices.ContainsFunc(m.addresses, func(address string) bool { return m.gateways[address] == k })
-	}
-	switch {
-	case !has(works):
-		m.worked = time.Time{}
-	case m.worked.IsZero():
-		m.worked = m.now
+		if m.gateways[address] != works {
+			delete(m.since, address)
+			continue
+		}
+		if m.since[address].IsZero() {
+			m.since[address] = m.now
+		}
+		if m.worked.IsZero() || m.since[address].Before(m.worked) {
+			m.worked = m.since[address]
+		}
 	}
 }
 
-// Gateways that work, are slow, silent, refuse, or close connections, and change; clients that arrive in crowds. The dials stay within
-// their bounds, none follows a failure without a pause, clients are served in their order, soon if a gateway works, and none fails then.
+// Gateways that work, are slow, silent, at their limit, refuse, or close connections, and change; clients that arrive in crowds. The dials
+// stay within their bounds, none follows a failure or a refusal because of a limit without a pause, clients are served in their order, soon if a
+// gateway works, and none fails then.
 //
 // spec: G6, G12
 func TestModel(t *testing.T) {
@@ -255,7 +292,7 @@ func TestModel(t *testing.T) {
 		}
 		m := &model{
 			world: newWorld(t, addresses...), random: random, gateways: map[string]kind{}, waiting: map[Waiter]time.Time{},
-			failedAt: map[string]time.Time{}, answered: map[string]bool{}, counts: total,
+			failedAt: map[string]time.Time{}, answered: map[string]bool{}, refusedAt: map[string]time.Time{}, since: map[string]time.Time{}, counts: total,
 		}
 		m.remote.Jitter = random.Float64
 		m.remote.Wanted = random.IntN(2) == 0
@@ -275,7 +312,7 @@ func TestModel(t *testing.T) {
 		}
 	}
 	t.Log(total)
-	for _, what := range []string{"served", "failed", "left"} {
+	for _, what := range []string{"served", "failed", "left", "refused"} {
 		if total[what] == 0 {
 			t.Errorf("no client is counted as %s", what)
 		}

@@ -46,7 +46,7 @@ func (r *Remote) failed(addresses []string) ([]Waiter, error) {
 	n, errs := len(r.queue), []error(nil)
 	for _, address := range addresses {
 		g := r.gateway(address)
-		if !g.suspect {
+		if g.isGood() {
 			return nil, nil
 		}
 		errs = append(errs, g.err)
@@ -65,7 +65,8 @@ func (r *Remote) failed(addresses []string) ([]Waiter, error) {
 	return result, errors.Join(errs...) //nolint:wrapcheck // each names its address
 }
 
-// probe starts a dial to each suspect address whose pause is over. A client that waits does not depend on it while another address is good.
+// probe starts a dial to each address that is not good and whose pause is over. A client that waits does not depend on it while another address
+// is good.
 func (r *Remote) probe(p *Plan, addresses []string, now time.Time) {
 	most := maxIdlePause
 	switch {
@@ -76,7 +77,7 @@ func (r *Remote) probe(p *Plan, addresses []string, now time.Time) {
 	}
 	for _, address := range addresses {
 		g := r.gateway(address)
-		if !g.suspect {
+		if g.isGood() || !g.suspect && len(r.queue) == 0 && r.Missing == 0 {
 			continue
 		}
 		switch at, ok := g.probe(most); {
@@ -96,7 +97,7 @@ func (r *Remote) dial(p *Plan, addresses []string, now time.Time) {
 	need, supply, total := len(r.queue)+r.Missing, 0, 0
 	for _, address := range addresses {
 		g := r.gateway(address)
-		if g.suspect {
+		if !g.isGood() {
 			continue
 		}
 		good = append(good, address)
@@ -154,6 +155,6 @@ func (r *Remote) start(p *Plan, address string, verify bool, now time.Time) {
 	r.dials++
 	d := Dial{Address: address, Verify: verify, Began: now, number: r.dials, last: r.last}
 	g := r.gateway(address)
-	g.dials, g.number = append(g.dials, d), r.dials
+	g.dials, g.number, g.began = append(g.dials, d), r.dials, now
 	p.Dial = append(p.Dial, d)
 }

@@ -15,6 +15,9 @@
 //	     |                            v          v
 //	     +------ answered ------ suspect address: one dial after each pause, verified by PING
 //
+// A gateway that refuses a stream because of a limit is full: it is reachable, and it is dialed as a suspect one, until a stream opens on a
+// connection that is younger than the refusal. Clients wait for connections that become free, until each address has failed or refused again.
+//
 // A dial without an answer after a short time no longer counts: the next address is tried beside it, as in RFC 8305.
 package pool
 
@@ -142,7 +145,7 @@ func (r *Remote) Connected(d Dial, now time.Time) {
 	}
 	g.window = min(g.window+1, maxDials)
 	if d.Verify {
-		g.answer(d.Began)
+		g.answer(d)
 	}
 }
 
@@ -150,7 +153,7 @@ func (r *Remote) Connected(d Dial, now time.Time) {
 func (r *Remote) Failed(d Dial, err error, now time.Time) {
 	g := r.gateway(d.Address)
 	g.remove(d)
-	g.fail(d.Began, err, now, r.Jitter())
+	g.fail(d, err, now, r.Jitter())
 	switch {
 	case len(g.dials) == 0:
 		g.exhausted = r.last
@@ -161,16 +164,30 @@ func (r *Remote) Failed(d Dial, err error, now time.Time) {
 
 // Lost says that the other gateway has closed a connection, or did not answer on it, before it had answered an OPEN or a PING, and why.
 func (r *Remote) Lost(d Dial, err error, now time.Time) {
-	r.gateway(d.Address).fail(d.Began, err, now, r.Jitter())
+	r.gateway(d.Address).fail(d, err, now, r.Jitter())
 }
 
 // Answered says that the other gateway has answered a PING on a connection.
-func (r *Remote) Answered(d Dial) { r.gateway(d.Address).answer(d.Began) }
+func (r *Remote) Answered(d Dial) { r.gateway(d.Address).answer(d) }
 
-// Carried says that the other gateway has answered an OPEN on a connection.
-func (r *Remote) Carried(d Dial) {
-	if g := r.gateway(d.Address); g.answer(d.Began) {
+// Opened says that the other gateway has opened a stream on a connection.
+func (r *Remote) Opened(d Dial) {
+	if g := r.gateway(d.Address); g.answer(d) {
+		g.failures, g.full = 0, false
+	}
+}
+
+// Refused says that the other gateway has refused a stream on a connection. limit is not nil if that was because of a limit of its own.
+func (r *Remote) Refused(d Dial, limit error, now time.Time) {
+	g := r.gateway(d.Address)
+	isNew := g.answer(d)
+	switch {
+	case limit == nil && isNew && !g.full:
 		g.failures = 0
+	case limit != nil && (isNew || !g.full):
+		g.pauseAfter(now, r.Jitter())
+		g.full, g.err = true, limit
+		g.exhausted = max(g.exhausted, d.last)
 	}
 }
 

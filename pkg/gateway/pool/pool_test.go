@@ -12,7 +12,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
-var errDial = errors.New("refused")
+var errDial, errFull = errors.New("refused"), errors.New("full")
 
 // world runs a Remote against gateways that a test describes, at a time of its own.
 type world struct {
@@ -209,6 +209,58 @@ func (w *world) connectUnverified(address string) (Dial, Waiter) {
 	return w.connect(address)
 }
 
+// Gateways at their limit are dialed once in a second while clients wait, and not at all otherwise: they are reachable. A client fails when
+// both have refused a stream since it waits. All others are served as soon as one stream is opened.
+//
+// spec: G6, G8, G12
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "a", "b")
+	w.remote.Wanted = true
+	for range 200 {
+		w.remote.Wait("")
+	}
+	const roundTrip = 10 * time.Millisecond
+	dials := 0
+	for end := w.now.Add(10 * time.Second); w.now.Before(end); w.after(roundTrip) {
+		for len(w.dials) > 0 {
+			dials++
+			d, _ := w.connect(w.dials[0].Address)
+			w.now = w.now.Add(roundTrip)
+			w.remote.Refused(d, errFull, w.now)
+			w.remote.Wait(d.Address)
+		}
+	}
+	if dials > 40 {
+		t.Errorf("%d dials in ten seconds to two gateways at their limit", dials)
+	}
+	if n := w.remote.Waiting(); n == 0 || n > 4 {
+		t.Errorf("%d clients wait, want those that wait since the last refusal of one gateway", n)
+	}
+	known, why := w.remote.Reachable(w.addresses)
+	check.Equal(t, "is known to be reachable", true, known && why == nil)
+
+	for range 200 {
+		w.remote.Wait("")
+	}
+	w.after(2 * maxPause)
+	failed := len(w.failed)
+	d, _ := w.connect("a")
+	w.remote.Opened(d)
+	for range 12 {
+		w.plan()
+		for len(w.dials) > 0 {
+			w.connect(w.dials[0].Address)
+		}
+	}
+	check.Equal(t, "clients that wait or fail after a stream was opened", 0, w.remote.Waiting()+len(w.failed)-failed)
+
+	w.remote.Refused(d, errFull, w.now)
+	check.Equal(t, "dials while no client waits", []string{}, w.after(time.Minute))
+	w.remote.Wait("")
+	check.Equal(t, "dials for the next client: to the gateway that has a pause behind it, and to the other one", []string{"a", "b"}, w.plan())
+}
+
 // The first dial to a cluster that was fine does not wait for a pause, and pauses start from the shortest one after a stream, or after a time
 // without a failure.
 //
@@ -233,7 +285,7 @@ func TestNoPauseWithoutFailure(t *testing.T) {
 			w.after(maxPause)
 			d, _ := w.connect("a")
 			if test.carried {
-				w.remote.Carried(d)
+				w.remote.Opened(d)
 			}
 			w.after(test.fine)
 			w.remote.Wait("")
