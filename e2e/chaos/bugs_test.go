@@ -80,6 +80,7 @@ func testBugs() []testBug {
 		{"gateways-dial-without-bound", pool, "TestManyClients", "first dials", ""},
 		{"gateways-count-lost-connections-as-success", pool, "TestPauses", "a dial after a failure is not verified", ""},
 		{"gateways-dial-addresses-that-have-failed", pool, "TestNextAddress", "neither the silent address nor the one that has failed", ""},
+		{"gateways-dial-those-at-their-limit", pool, "TestLimit", "dials in ten seconds to two gateways at their limit", ""},
 		{"gateways-give-all-streams-to-one-cluster", forward, "TestStreamsToEachCluster", "streams of 10.0.0.1 to [west]", ""},
 		{"gateways-do-not-watch-half-closed-sockets", forward, "TestWatched", "streams are counted", ""},
 		{"gateways-close-after-refused", stream, "TestDocument", "opening, receives REFUSED (another code)", ""},
