@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/tombolo-mcs/tombolo/cmd/tombolo-gateway/gateway"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/budget"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/budget"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/tunnel"
 )
 
 // version is set in a release build.

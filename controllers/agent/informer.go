@@ -19,7 +19,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
-	"github.com/tombolo-mcs/tombolo/pkg/rewind"
+	"github.com/tombolo-mcs/tombolo/internal/rewind"
 )
 
 // withoutWatchList is a source that is listed in one response, not streamed. Streaming saves memory in an API server with many

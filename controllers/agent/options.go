@@ -19,12 +19,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
+	"github.com/tombolo-mcs/tombolo/internal/liveness"
+	"github.com/tombolo-mcs/tombolo/internal/preference"
+	"github.com/tombolo-mcs/tombolo/internal/reach"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/exposure"
-	"github.com/tombolo-mcs/tombolo/pkg/liveness"
-	"github.com/tombolo-mcs/tombolo/pkg/preference"
 )
 
 // Options are the settings of an agent.
@@ -132,7 +132,7 @@ func (o Options) Validate() error {
 		problems = append(problems, fmt.Errorf("--service-cidrs: %w", err))
 	}
 	for _, address := range o.GatewayAddresses {
-		if _, err := exposure.ParseAddress(address); err != nil {
+		if _, err := reach.ParseAddress(address); err != nil {
 			problems = append(problems, fmt.Errorf("--gateway-address: %w", err))
 		}
 	}
@@ -220,7 +220,7 @@ func (o Options) defaultSources() []policyv1alpha1.Source {
 func (o Options) gatewayAddresses() []hubv1alpha1.GatewayAddress {
 	var result []hubv1alpha1.GatewayAddress
 	for _, text := range o.GatewayAddresses {
-		if address, err := exposure.ParseAddress(text); err == nil {
+		if address, err := reach.ParseAddress(text); err == nil {
 			result = append(result, address)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tombolo-mcs/tombolo/controllers/accessstatus"
 	"github.com/tombolo-mcs/tombolo/controllers/aliases"
 	"github.com/tombolo-mcs/tombolo/controllers/autoexport"
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
@@ -20,17 +19,16 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/gateway"
 	"github.com/tombolo-mcs/tombolo/controllers/gather"
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
+	"github.com/tombolo-mcs/tombolo/controllers/policystatus"
 	"github.com/tombolo-mcs/tombolo/controllers/presence"
 	"github.com/tombolo-mcs/tombolo/controllers/properties"
-	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	"github.com/tombolo-mcs/tombolo/controllers/publish"
 	"github.com/tombolo-mcs/tombolo/controllers/queue"
-	"github.com/tombolo-mcs/tombolo/controllers/routing"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/internal/apply"
+	"github.com/tombolo-mcs/tombolo/internal/hub"
+	"github.com/tombolo-mcs/tombolo/internal/liveness"
+	"github.com/tombolo-mcs/tombolo/internal/reach"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
-	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
 
 // parts are the controllers of an agent.
@@ -38,8 +36,8 @@ type parts struct {
 	publish      *publish.Reconciler
 	exportstatus *exportstatus.Reconciler
 	imports      *imports.Reconciler
-	accessstatus *accessstatus.Reconciler
-	routing      *routing.Reconciler
+	access       *policystatus.Access
+	routing      *policystatus.Routing
 	aliases      *aliases.Reconciler
 	presence     *presence.Presence
 	properties   *properties.Reconciler
@@ -59,7 +57,7 @@ func (s *starter) controllers(
 	}
 	toMember := apply.ToMember(s.manager.GetClient(), s.manager.GetAPIReader())
 	recorder := s.manager.GetEventRecorder(name)
-	progress, outcomes := publication.NewProgress(), publication.NewOutcomes()
+	progress, outcomes := publish.NewProgress(), publish.NewOutcomes()
 	present := s.presence(local, store, toHub, hubClient, progress)
 	gatewayPorts, virtualIPs, retained := s.numbers(toMember)
 	gatewayReach, gateways := &reach.Reach{}, (*gateway.Reconciler)(nil)
@@ -87,8 +85,8 @@ func (s *starter) controllers(
 			Sources: reader, Hub: toHub, MayWrite: present.MayWrite, OnMayWrite: present.OnMayWrite, Progress: progress, Outcomes: outcomes,
 			Reverts: queue.NewReverts(clock.RealClock{}), HostPods: pods,
 		},
-		accessstatus: &accessstatus.Reconciler{Sources: reader, Member: toMember, Clock: clock.RealClock{}},
-		routing:      &routing.Reconciler{Cluster: local.id, Hub: store, Member: s.manager.GetClient(), Writer: toMember, Clock: clock.RealClock{}},
+		access:  &policystatus.Access{Sources: reader, Member: toMember, Clock: clock.RealClock{}},
+		routing: &policystatus.Routing{Cluster: local.id, Hub: store, Member: s.manager.GetClient(), Writer: toMember, Clock: clock.RealClock{}},
 		aliases: &aliases.Reconciler{
 			Cluster: local.id, Member: s.manager.GetClient(), Live: s.manager.GetAPIReader(), Writer: toMember, Events: recorder, Clock: clock.RealClock{},
 		},
@@ -119,7 +117,7 @@ func (s *starter) numbers(toMember apply.Writer) (*imports.GatewayPorts, *import
 }
 
 // presence returns the heartbeat of this member, and its view of the others.
-func (s *starter) presence(local identity, store *hub.Store, toHub apply.Writer, hubClient client.Client, progress *publication.Progress) *presence.Presence {
+func (s *starter) presence(local identity, store *hub.Store, toHub apply.Writer, hubClient client.Client, progress *publish.Progress) *presence.Presence {
 	present := &presence.Presence{
 		Cluster: local.id, ClusterUID: local.uid, AgentVersion: s.options.Version, Claim: presence.NewClaim(local.uid, s.own.Nonce),
 		Interval: s.options.HeartbeatInterval, Grace: liveness.GracePeriods * s.options.HeartbeatInterval, AbsentTimeout: s.options.AbsentTimeout,

@@ -24,9 +24,9 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/credentials"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/internal/apply"
+	"github.com/tombolo-mcs/tombolo/internal/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
 // retryInterval is the time between checks of what the cluster lacks.
@@ -186,7 +186,7 @@ func (s *starter) add(ctx context.Context, local identity, hubClient client.With
 		parts.publish.Add(s.manager, s.members(), s.controllerOptions()),
 		parts.exportstatus.Add(s.manager, s.members(), s.controllerOptions()),
 		parts.imports.Add(s.manager, s.members(), s.controllerOptions()),
-		parts.accessstatus.Add(s.manager, s.members(), s.controllerOptions()),
+		parts.access.Add(s.manager, s.members(), s.controllerOptions()),
 		parts.routing.Add(s.manager, s.members(), s.controllerOptions()),
 		parts.aliases.Add(s.manager, s.members(), s.controllerOptions()),
 	)

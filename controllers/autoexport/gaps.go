@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/pkg/plan"
+	"github.com/tombolo-mcs/tombolo/internal/plan"
 )
 
 // Reason says why a Service that a label asks to export has no ServiceExport.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/internal/render"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
 // TestAliasSlicesAreNoSources: the slice of an alias is neither exported nor taken for a mirrored one, and no gateway reads listening ports in

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tombolo-mcs/tombolo/pkg/export"
+	"github.com/tombolo-mcs/tombolo/internal/export"
 )
 
 // IndexAddress finds the pods with an address that have not finished.

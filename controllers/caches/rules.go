@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/tombolo-mcs/tombolo/internal/retain"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/retain"
 )
 
 // ruleDefinition returns the name of the CustomResourceDefinition of a kind with which users restrict services, empty for other kinds.

@@ -22,22 +22,22 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/gather"
-	"github.com/tombolo-mcs/tombolo/controllers/publication"
+	"github.com/tombolo-mcs/tombolo/controllers/publish"
 	"github.com/tombolo-mcs/tombolo/controllers/queue"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
-	"github.com/tombolo-mcs/tombolo/pkg/conditions"
-	"github.com/tombolo-mcs/tombolo/pkg/export"
-	"github.com/tombolo-mcs/tombolo/pkg/merge"
-	"github.com/tombolo-mcs/tombolo/pkg/plan"
-	"github.com/tombolo-mcs/tombolo/pkg/record"
-	"github.com/tombolo-mcs/tombolo/pkg/sources"
+	"github.com/tombolo-mcs/tombolo/internal/apply"
+	"github.com/tombolo-mcs/tombolo/internal/conditions"
+	"github.com/tombolo-mcs/tombolo/internal/export"
+	"github.com/tombolo-mcs/tombolo/internal/merge"
+	"github.com/tombolo-mcs/tombolo/internal/plan"
+	"github.com/tombolo-mcs/tombolo/internal/record"
+	"github.com/tombolo-mcs/tombolo/internal/sources"
 )
 
 // Reconciler writes the conditions of one ServiceExport at a time.
 type Reconciler struct {
 	Sources  gather.Reader
 	Member   apply.Writer
-	Outcomes *publication.Outcomes
+	Outcomes *publish.Outcomes
 	// Refusal returns why this cluster may not publish; "" if it may.
 	Refusal func() string
 	// Unreached returns the time since which the hub is not reached; zero if it is.

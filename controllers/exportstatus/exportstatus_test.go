@@ -15,15 +15,15 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/gather"
-	"github.com/tombolo-mcs/tombolo/controllers/publication"
+	"github.com/tombolo-mcs/tombolo/controllers/publish"
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/internal/conditions"
+	"github.com/tombolo-mcs/tombolo/internal/export"
+	"github.com/tombolo-mcs/tombolo/internal/hub"
+	"github.com/tombolo-mcs/tombolo/internal/record"
+	"github.com/tombolo-mcs/tombolo/internal/sources"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/conditions"
-	"github.com/tombolo-mcs/tombolo/pkg/export"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
-	"github.com/tombolo-mcs/tombolo/pkg/record"
-	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 // TestConflictsStayUntilAllIsKnown: an agent that has started does not change the condition Conflict before it has listed the
@@ -52,7 +52,7 @@ func TestConflictsStayUntilAllIsKnown(t *testing.T) {
 				snapshot.Fill(store)
 			}
 			r := &Reconciler{
-				Sources: gather.Reader{Cluster: "own", Hub: store}, Outcomes: publication.NewOutcomes(), Refusal: func() string { return "" }, Unreached: reached,
+				Sources: gather.Reader{Cluster: "own", Hub: store}, Outcomes: publish.NewOutcomes(), Refusal: func() string { return "" }, Unreached: reached,
 			}
 			decided := r.decide(sources.Sources{
 				Key: ours.Key, Export: &mcsv1beta1.ServiceExport{}, Local: &ours, Hub: store.Service(ours.Key),
@@ -81,7 +81,7 @@ func TestListedMeanwhile(t *testing.T) {
 	check.Must(t, err)
 	snapshot.Fill(store)
 	r := &Reconciler{
-		Sources: gather.Reader{Cluster: "own", Hub: store}, Outcomes: publication.NewOutcomes(), Refusal: func() string { return "" }, Unreached: reached,
+		Sources: gather.Reader{Cluster: "own", Hub: store}, Outcomes: publish.NewOutcomes(), Refusal: func() string { return "" }, Unreached: reached,
 	}
 	readyCondition := func() *metav1.Condition {
 		return meta.FindStatusCondition(r.decide(known), string(mcsv1beta1.ServiceExportConditionReady))
@@ -118,8 +118,8 @@ func TestExportedMeansRecorded(t *testing.T) {
 			snapshot, err := hub.Read(t.Context(), &listing{members: []string{"own"}, exports: test.recorded})
 			check.Must(t, err)
 			store := snapshot.Store("own", clusterset.AddressRanges{})
-			outcomes := publication.NewOutcomes()
-			outcomes.Set(ours.Key, publication.Outcome{Failure: test.failure})
+			outcomes := publish.NewOutcomes()
+			outcomes.Set(ours.Key, publish.Outcome{Failure: test.failure})
 			r := &Reconciler{
 				Sources: gather.Reader{Cluster: "own", Hub: store}, Outcomes: outcomes, Refusal: func() string { return "" }, Unreached: reached,
 			}
@@ -168,8 +168,8 @@ func TestOutdated(t *testing.T) {
 			}
 			snapshot, err := hub.Read(t.Context(), &listing{members: test.members, exports: test.recorded})
 			check.Must(t, err)
-			outcomes := publication.NewOutcomes()
-			outcomes.Set(ours.Key, publication.Outcome{Failure: test.failure})
+			outcomes := publish.NewOutcomes()
+			outcomes.Set(ours.Key, publish.Outcome{Failure: test.failure})
 			store := snapshot.Store("own", clusterset.AddressRanges{})
 			r := &Reconciler{Sources: gather.Reader{Cluster: "own", Hub: store}, Outcomes: outcomes, Refusal: func() string { return "" }, Unreached: reached}
 			export := ready()
@@ -207,7 +207,7 @@ func TestHubNotReached(t *testing.T) {
 	} {
 		store := hub.NewStore("own", clusterset.AddressRanges{})
 		r := &Reconciler{
-			Sources: gather.Reader{Cluster: "own", Hub: store}, Outcomes: publication.NewOutcomes(), Refusal: func() string { return "" },
+			Sources: gather.Reader{Cluster: "own", Hub: store}, Outcomes: publish.NewOutcomes(), Refusal: func() string { return "" },
 			Unreached: func() time.Time { return lost },
 		}
 		object := &mcsv1beta1.ServiceExport{Status: mcsv1beta1.ServiceExportStatus{Conditions: test.existing}}

@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/internal/hub"
+	"github.com/tombolo-mcs/tombolo/internal/reach"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/exposure"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
 // nodesTimeout is how long the controller waits until the nodes are read.
@@ -61,14 +61,14 @@ func (r *Reconciler) gather(ctx context.Context) (view, error) {
 	if v.service == nil {
 		return v, nil
 	}
-	if v.addresses = exposure.Bounded(r.Addresses); len(v.addresses) > 0 {
+	if v.addresses = reach.Bounded(r.Addresses); len(v.addresses) > 0 {
 		return v, nil
 	}
 	nodes, err := r.nodes(ctx, v.service)
 	if err != nil {
 		return view{}, err
 	}
-	addresses := exposure.Addresses(v.service, nodes)
+	addresses := reach.Addresses(v.service, nodes)
 	if existing == nil { // the nodes of its slices are gone too
 		addresses = nil
 	}

@@ -13,19 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/tombolo-mcs/tombolo/internal/apply"
+	"github.com/tombolo-mcs/tombolo/internal/conditions"
+	"github.com/tombolo-mcs/tombolo/internal/plan"
+	"github.com/tombolo-mcs/tombolo/internal/reach"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/conditions"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/exposure"
-	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
 // writeRemote writes the RemoteGateways. Without gateways there are none.
 func (r *Reconciler) writeRemote(ctx context.Context, v view) error {
 	var desired []*gatewayv1alpha1.RemoteGateway
 	if v.service != nil {
-		desired = exposure.Remote(r.Sources.AgentNamespace, v.hub.Usable, clusterset.CIDRs(v.hub.Denied), v.hub.OwnRanges, r.Sources.Hub.Properties(), v.remote,
+		desired = reach.Remote(r.Sources.AgentNamespace, v.hub.Usable, clusterset.CIDRs(v.hub.Denied), v.hub.OwnRanges, r.Sources.Hub.Properties(), v.remote,
 			func(id clusterset.ClusterID) bool {
 				_, refused := v.hub.Refused[id]
 				return refused || v.hub.Revoked.Has(id) || id == r.Sources.Cluster

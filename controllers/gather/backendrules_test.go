@@ -22,8 +22,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/gather"
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/internal/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 func sliceOf(namespace, service, family string, port int32, addresses ...string) *discoveryv1.EndpointSlice {

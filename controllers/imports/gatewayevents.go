@@ -19,9 +19,9 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/queue"
+	"github.com/tombolo-mcs/tombolo/internal/importing"
+	"github.com/tombolo-mcs/tombolo/internal/reach"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
-	"github.com/tombolo-mcs/tombolo/pkg/importing"
 )
 
 // gatewayChanges is a source that enqueues the imports to which changes of what the gateways report matter.

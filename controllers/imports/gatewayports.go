@@ -20,12 +20,12 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/internal/apply"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/ports"
+	"github.com/tombolo-mcs/tombolo/internal/importing"
+	"github.com/tombolo-mcs/tombolo/internal/plan"
+	"github.com/tombolo-mcs/tombolo/internal/render"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
-	"github.com/tombolo-mcs/tombolo/pkg/importing"
-	"github.com/tombolo-mcs/tombolo/pkg/plan"
-	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
 // portsConfigMap stores the ports.State, in the namespace of the agent.

@@ -28,12 +28,12 @@ import (
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/gather"
 	"github.com/tombolo-mcs/tombolo/controllers/queue"
+	"github.com/tombolo-mcs/tombolo/internal/apply"
+	"github.com/tombolo-mcs/tombolo/internal/importing"
+	"github.com/tombolo-mcs/tombolo/internal/liveness"
+	"github.com/tombolo-mcs/tombolo/internal/reach"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/reach"
-	"github.com/tombolo-mcs/tombolo/pkg/importing"
-	"github.com/tombolo-mcs/tombolo/pkg/liveness"
 )
 
 // Reconciler imports one service at a time.

@@ -12,9 +12,9 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/internal/importing"
+	"github.com/tombolo-mcs/tombolo/internal/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/importing"
-	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 // A slice that is written because another source has failed is no change of its source.

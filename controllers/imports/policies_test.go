@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/internal/preference"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/preference"
 )
 
 // The time for which a source has been available does not count for another one that an edited policy has at its place.

@@ -11,9 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/internal/importing"
+	"github.com/tombolo-mcs/tombolo/internal/render"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/importing"
-	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
 // The last quarter of the virtual IPs is for source clusters with fewer than virtualIPShare, so that one cluster cannot use up those of all

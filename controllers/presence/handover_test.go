@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/tombolo-mcs/tombolo/controllers/publication"
+	"github.com/tombolo-mcs/tombolo/controllers/publish"
+	"github.com/tombolo-mcs/tombolo/internal/apply"
 	"github.com/tombolo-mcs/tombolo/internal/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
 )
 
 // heldLease is the Lease of a process, until it loses it.
@@ -43,7 +43,7 @@ func TestReplicasHandOver(t *testing.T) {
 		server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(memberOf("own")).Build()
 		lead := func(nonce string) (*presentMember, *heldLease, func()) {
 			p, lease := presentAt(t, server, nonce), &heldLease{}
-			p.Interval, p.Grace, p.Clock, p.Progress, p.Lease = interval, 4*interval, clock.RealClock{}, publication.NewProgress(), lease
+			p.Interval, p.Grace, p.Clock, p.Progress, p.Lease = interval, 4*interval, clock.RealClock{}, publish.NewProgress(), lease
 			p.Hub, p.Live = apply.ToHub(server, "member-own"), server
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)

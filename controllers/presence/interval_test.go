@@ -14,10 +14,10 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tombolo-mcs/tombolo/controllers/publication"
+	"github.com/tombolo-mcs/tombolo/controllers/publish"
+	"github.com/tombolo-mcs/tombolo/internal/apply"
 	"github.com/tombolo-mcs/tombolo/internal/check"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -70,7 +70,7 @@ func TestIntervalFollowsMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := present(t, memberOf("own"))
 		beats := &recorder{Client: p.hub}
-		p.Interval, p.Clock, p.Progress, p.Hub = interval, clock.RealClock{}, publication.NewProgress(), apply.ToHub(beats, "member-own")
+		p.Interval, p.Clock, p.Progress, p.Hub = interval, clock.RealClock{}, publish.NewProgress(), apply.ToHub(beats, "member-own")
 		ended := make(chan error)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { ended <- p.Start(ctx) }()

@@ -18,11 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/internal/hub"
+	"github.com/tombolo-mcs/tombolo/internal/liveness"
+	"github.com/tombolo-mcs/tombolo/internal/sources"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
-	"github.com/tombolo-mcs/tombolo/pkg/liveness"
-	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 const interval = 10 * time.Second

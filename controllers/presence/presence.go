@@ -19,13 +19,13 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tombolo-mcs/tombolo/controllers/publication"
+	"github.com/tombolo-mcs/tombolo/controllers/publish"
+	"github.com/tombolo-mcs/tombolo/internal/apply"
+	"github.com/tombolo-mcs/tombolo/internal/hub"
+	"github.com/tombolo-mcs/tombolo/internal/liveness"
+	"github.com/tombolo-mcs/tombolo/internal/plan"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
-	"github.com/tombolo-mcs/tombolo/pkg/liveness"
-	"github.com/tombolo-mcs/tombolo/pkg/plan"
 )
 
 // Presence writes this member's Heartbeat, decides whether this cluster may use its ID, and tracks the other members' heartbeats.
@@ -48,7 +48,7 @@ type Presence struct {
 	Hub           apply.Writer
 	// Live reads from the hub without a cache.
 	Live     client.Reader
-	Progress *publication.Progress
+	Progress *publish.Progress
 	// Tracker decides which members are live.
 	Tracker *liveness.Tracker
 	Clock   clock.WithTicker
@@ -64,7 +64,7 @@ type Presence struct {
 	// logged is the last error, so that it is logged once.
 	logged string
 	// written is the publication in the last Heartbeat that was written.
-	written publication.Publication
+	written publish.Publication
 	// interval is what the next Heartbeat names. It changes only when a Heartbeat is due, so that none names a shorter time than it
 	// takes until the next one.
 	interval time.Duration
@@ -186,11 +186,11 @@ func (p *Presence) isReplaced(heartbeat *hubv1alpha1.Heartbeat) bool {
 
 // publication returns the state of the publication and the number of services with local records. The publication is Partial until the
 // controller publish has processed the last list of the hub, which may lack records.
-func (p *Presence) publication() (publication.Publication, int) {
+func (p *Presence) publication() (publish.Publication, int) {
 	services, listing := p.Store.LocalServices()
 	published := p.Progress.Publication()
 	if published.Listing != listing {
-		published = publication.Publication{State: hubv1alpha1.PublicationPartial, Listing: published.Listing}
+		published = publish.Publication{State: hubv1alpha1.PublicationPartial, Listing: published.Listing}
 	}
 	return published, services
 }

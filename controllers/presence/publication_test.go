@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/tombolo-mcs/tombolo/controllers/publication"
+	"github.com/tombolo-mcs/tombolo/controllers/publish"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -19,7 +19,7 @@ func TestPublicationOfLastList(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := present(t, memberOf("own"), heartbeatOf("own", hubv1alpha1.PublicationComplete))
-		p.Progress = publication.NewProgress()
+		p.Progress = publish.NewProgress()
 		listing := p.Store.Listing()
 		want := func(want hubv1alpha1.Publication) {
 			t.Helper()

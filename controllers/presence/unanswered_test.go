@@ -12,9 +12,9 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tombolo-mcs/tombolo/controllers/publication"
+	"github.com/tombolo-mcs/tombolo/controllers/publish"
+	"github.com/tombolo-mcs/tombolo/internal/apply"
 	"github.com/tombolo-mcs/tombolo/internal/check"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
 )
 
 // unanswered is a hub, behind a proxy, that accepts each write and does not answer before the request is cancelled.
@@ -42,7 +42,7 @@ func TestUnansweredHeartbeats(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p, silent := present(t, memberOf("own")), &unanswered{}
-		p.Interval, p.Clock, p.Progress, p.Hub = interval, clock.RealClock{}, publication.NewProgress(), apply.ToHub(silent, "member-own")
+		p.Interval, p.Clock, p.Progress, p.Hub = interval, clock.RealClock{}, publish.NewProgress(), apply.ToHub(silent, "member-own")
 		ctx, cancel := context.WithTimeout(t.Context(), 10*interval)
 		defer cancel()
 		check.Must(t, p.Start(ctx))

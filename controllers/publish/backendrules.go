@@ -16,11 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
-	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	"github.com/tombolo-mcs/tombolo/controllers/queue"
+	"github.com/tombolo-mcs/tombolo/internal/export"
+	"github.com/tombolo-mcs/tombolo/internal/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/export"
-	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 type enqueuer = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -38,7 +37,7 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (kno
 }
 
 // withLeftOut returns an outcome with what the backend rules have left out.
-func withLeftOut(outcome publication.Outcome, leftOut export.LeftOut) publication.Outcome {
+func withLeftOut(outcome Outcome, leftOut export.LeftOut) Outcome {
 	all := append(texts(leftOut.OutsideRanges), outcome.LeftOut...)
 	slices.Sort(all)
 	outcome.LeftOut, outcome.NotPods = slices.Compact(all), texts(leftOut.NotPods)

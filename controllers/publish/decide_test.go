@@ -14,14 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/internal/export"
+	"github.com/tombolo-mcs/tombolo/internal/hub"
+	"github.com/tombolo-mcs/tombolo/internal/record"
+	"github.com/tombolo-mcs/tombolo/internal/sources"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/export"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
-	"github.com/tombolo-mcs/tombolo/pkg/record"
-	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 var (
@@ -126,7 +125,7 @@ func TestDecide(t *testing.T) {
 		known   sources.Sources
 		slices  []clusterset.Slice
 		want    records
-		outcome publication.Outcome
+		outcome Outcome
 	}{
 		"exported": {
 			known: exported(sources.Hub{}), slices: []clusterset.Slice{slice("1", "10.1.0.1")},
@@ -136,12 +135,12 @@ func TestDecide(t *testing.T) {
 		"an address outside of the ranges": {
 			known: exported(sources.Hub{}), slices: []clusterset.Slice{slice("1", "10.1.0.1", "192.0.2.1")},
 			want:    records{want, endpoints(slice("1", "10.1.0.1"))},
-			outcome: publication.Outcome{LeftOut: []string{"192.0.2.1 is outside the cluster's pod and node CIDRs"}},
+			outcome: Outcome{LeftOut: []string{"192.0.2.1 is outside the cluster's pod and node CIDRs"}},
 		},
 		"too many endpoints": {
 			known: exported(sources.Hub{}), slices: large,
 			want: records{want, endpoints(large[0])},
-			outcome: publication.Outcome{
+			outcome: Outcome{
 				Surplus: "1 of 2 slices: a cluster contributes at most 1000 slices and 10000 endpoints to a service, and these have 10001",
 			},
 		},

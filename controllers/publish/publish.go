@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package publish writes the records of this member's exports to the hub. It is the only writer of PublishedServices and
-// PublishedEndpoints.
+// PublishedEndpoints. Progress and Outcomes are the state of the publication, in memory, which presence and exportstatus read.
 package publish
 
 import (
@@ -24,16 +24,15 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/gather"
-	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	"github.com/tombolo-mcs/tombolo/controllers/queue"
+	"github.com/tombolo-mcs/tombolo/internal/apply"
+	"github.com/tombolo-mcs/tombolo/internal/export"
+	"github.com/tombolo-mcs/tombolo/internal/hub"
+	"github.com/tombolo-mcs/tombolo/internal/plan"
+	"github.com/tombolo-mcs/tombolo/internal/record"
+	"github.com/tombolo-mcs/tombolo/internal/sources"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/export"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
-	"github.com/tombolo-mcs/tombolo/pkg/plan"
-	"github.com/tombolo-mcs/tombolo/pkg/record"
-	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 // Reconciler publishes one service at a time.
@@ -43,8 +42,8 @@ type Reconciler struct {
 	// MayWrite reports whether this process may write the records of this cluster now, and OnMayWrite calls a function when it may (spec K2).
 	MayWrite   func() bool
 	OnMayWrite func(notify func())
-	Progress   *publication.Progress
-	Outcomes   *publication.Outcomes
+	Progress   *Progress
+	Outcomes   *Outcomes
 	Reverts    *queue.Reverts
 	// HostPods has the pods in this cluster's host network, to which exports may lead (W5).
 	HostPods cache.Cache
@@ -168,12 +167,12 @@ func (d records) freesQuota(observed sources.Hub) bool {
 
 // decide returns the desired records, and what they omit because the hub or other members would refuse it. In a namespace that the
 // Member does not allow, they are those that the hub stores: it refuses every other one, and they have the age of the export.
-func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (records, publication.Outcome) {
+func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (records, Outcome) {
 	if known.Export != nil && known.Hub.ForbidsNamespace(known.Key.Namespace) {
-		return records{known.Hub.Local, known.Hub.LocalEndpoints}, publication.Outcome{}
+		return records{known.Hub.Local, known.Hub.LocalEndpoints}, Outcome{}
 	}
 	if known.Local == nil {
-		return records{service: inactive(known)}, publication.Outcome{}
+		return records{service: inactive(known)}, Outcome{}
 	}
 	desired := records{service: known.Record()}
 	var tooMany error
@@ -181,11 +180,11 @@ func (r *Reconciler) decide(known sources.Sources, own []clusterset.Slice) (reco
 		desired.service, tooMany = withAvailability(desired.service, *known.Local, own)
 	}
 	if !known.PublishesAddresses() {
-		return desired, publication.Outcome{Surplus: surplusOf(tooMany)}
+		return desired, Outcome{Surplus: surplusOf(tooMany)}
 	}
 	inRanges, refused := export.InRanges(own, known.Hub.LocalRanges())
 	bounded, surplus := clusterset.Bounded(inRanges, clusterset.Slice.Count)
-	outcome := publication.Outcome{LeftOut: texts(refused), Surplus: surplusOf(surplus, tooMany)}
+	outcome := Outcome{LeftOut: texts(refused), Surplus: surplusOf(surplus, tooMany)}
 	for _, slice := range bounded {
 		slice.Network = known.Hub.LocalNetwork
 		desired.endpoints = append(desired.endpoints, record.EncodeEndpoints(known.Key, slice))

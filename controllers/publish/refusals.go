@@ -10,14 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/tombolo-mcs/tombolo/controllers/publication"
+	"github.com/tombolo-mcs/tombolo/internal/apply"
+	"github.com/tombolo-mcs/tombolo/internal/conditions"
+	"github.com/tombolo-mcs/tombolo/internal/plan"
+	"github.com/tombolo-mcs/tombolo/internal/record"
+	"github.com/tombolo-mcs/tombolo/internal/sources"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/conditions"
-	"github.com/tombolo-mcs/tombolo/pkg/plan"
-	"github.com/tombolo-mcs/tombolo/pkg/record"
-	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 // loss says whether the hub has lost the record of an export.
@@ -80,7 +79,7 @@ func canExist(object client.Object, member *hubv1alpha1.Member) bool {
 // setFailure stores why the hub refused a record, and returns the error. If the schema refuses a record, no retry follows until the
 // export or the Member changes. An API server that has just started refuses every record as Invalid, until its policies have found the
 // Member.
-func (r *Reconciler) setFailure(key clusterset.ServiceKey, err error, outcome publication.Outcome) error {
+func (r *Reconciler) setFailure(key clusterset.ServiceKey, err error, outcome Outcome) error {
 	if errors.Is(err, apply.ErrStale) {
 		return err
 	}

@@ -22,15 +22,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/controllers/publication"
+	"github.com/tombolo-mcs/tombolo/internal/apply"
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/internal/conditions"
+	"github.com/tombolo-mcs/tombolo/internal/plan"
+	"github.com/tombolo-mcs/tombolo/internal/record"
+	"github.com/tombolo-mcs/tombolo/internal/sources"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/conditions"
-	"github.com/tombolo-mcs/tombolo/pkg/plan"
-	"github.com/tombolo-mcs/tombolo/pkg/record"
-	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 var publishedServices = schema.GroupResource{Group: hubv1alpha1.GroupVersion.Group, Resource: "publishedservices"}
@@ -172,8 +171,8 @@ func TestFailureIsReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := &Reconciler{Outcomes: publication.NewOutcomes()}
-			err := r.setFailure(web, refusedBy(t, test.answer, plan.Create, object), publication.Outcome{})
+			r := &Reconciler{Outcomes: NewOutcomes()}
+			err := r.setFailure(web, refusedBy(t, test.answer, plan.Create, object), Outcome{})
 			check.Equal(t, "terminal", test.terminal, errors.Is(err, reconcile.TerminalError(nil)))
 			if failure := r.Outcomes.Of(web).Failure; !strings.Contains(failure, test.reported) || (failure == "") != (test.reported == "") {
 				t.Errorf("reported: %q, want %q", failure, test.reported)

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/pkg/rewind"
+	"github.com/tombolo-mcs/tombolo/internal/rewind"
 )
 
 // backoff is for lists and watches that fail. It is short, so that the plugin reconnects soon after the API server is back, and has

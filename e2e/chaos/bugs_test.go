@@ -66,7 +66,7 @@ type testBug struct {
 }
 
 func testBugs() []testBug {
-	const handshakes, pool, stream, forward = "pkg/gateway/handshakes", "pkg/gateway/pool", "pkg/gateway/stream", "pkg/gateway/forward"
+	const handshakes, pool, stream, forward = "internal/gateway/handshakes", "internal/gateway/pool", "internal/gateway/stream", "internal/gateway/forward"
 	return []testBug{
 		{"publish-waits-for-what-cannot-exist", "controllers/publish", "TestIsSettled", "settled: {created:false updated:false deleted:true lost:false}, want {created:true", ""},
 		{"publish-settles-while-the-hub-starts", "controllers/publish", "TestIsSettled", "settled: {created:true updated:true deleted:true lost:false}, want {created:false", ""},
@@ -90,8 +90,8 @@ func testBugs() []testBug {
 		{"gateways-begin-streams-without-memory", forward, "TestMemoryOfStreams", "stream 2: <nil>", ""},
 		{"gateways-keep-what-is-not-read", forward, "TestMemoryOfStalledStreams", "KiB are in use, of", ""},
 		{"gateways-wait-for-each-other", forward, "TestFullInBothDirections", "i/o timeout", ""},
-		{"imports-report-no-refusals", "pkg/importing", "TestRefusedObjects", "error <nil>", ""},
-		{"imports-keep-what-a-policy-changes", "pkg/importing", "TestChangedByAPolicy", "Ready: ", ""},
+		{"imports-report-no-refusals", "internal/importing", "TestRefusedObjects", "error <nil>", ""},
+		{"imports-keep-what-a-policy-changes", "internal/importing", "TestChangedByAPolicy", "Ready: ", ""},
 		{"status-writes-change-labels", "e2e/integration/agent", "TestAdmissionPolicy", "our label is written by status of Service", ""},
 		{"gateways-forward-to-gateways", "e2e/chaos", "TestGatewayFaults", "streams lead in circles", "two services lead to each other"},
 		{"ports-are-given-twice", "e2e/chaos", "TestGatewayFaults", "has arrived at", "a service is withdrawn while all listening ports are in use"},

@@ -23,7 +23,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/e2e/chaos/oracle"
 	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/internal/apply"
 )
 
 // The namespaces of the clusterset. Services of moving change all the time, those of still only where a fault changes

@@ -22,7 +22,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
-	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+	"github.com/tombolo-mcs/tombolo/internal/conditions"
 )
 
 // The agents have fewer listening ports than those that are released, and a shorter quarantine (few-ports.patch), so that a test can use

@@ -21,10 +21,10 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/identity"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
 )
 
 // gatewayFault is something that goes wrong with gateways.

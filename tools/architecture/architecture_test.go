@@ -1,9 +1,9 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package architecture_test checks what the linters of .golangci.yml cannot express: only pkg/apply changes objects of a
-// cluster, packages have no state, and pure packages do not reach a client through what they import. depguard and forbidigo
-// check the order of imports, what pure packages use, and sleeps.
+// Package architecture_test checks what the linters of .golangci.yml cannot express: only internal/apply changes objects of a
+// cluster, packages have no state, and the packages that ARCHITECTURE.md lists as pure have no client, clock, logger, metric or randomness.
+// depguard and forbidigo check the order of imports, and sleeps.
 package architecture_test
 
 import (
@@ -27,14 +27,20 @@ const module = "github.com/tombolo-mcs/tombolo/"
 var (
 	// product are the packages without state. Commands and tests may have some.
 	product = []string{
-		"./pkg/...", "./controllers/...", "./coredns-plugin/...", "./manifests/...", "./cmd/kubectl-clusterset/cli/...",
+		"./pkg/...", "./internal/...", "./controllers/...", "./coredns-plugin/...", "./manifests/...", "./cmd/kubectl-clusterset/cli/...",
 		"./cmd/kubectl-clusterset/install/...", "./cmd/kubectl-clusterset/survey/...", "./e2e/chaos/oracle/...",
 	}
 	// own are the packages that change objects of a cluster.
-	own  = []string{module + "pkg/apply", module + "cmd/kubectl-clusterset/install"}
-	pure = regexp.MustCompile(`^(pkg/(access|clusterset|conditions|corefile|export|gateway/(exposure|ports)|importing|liveness|merge|plan|preference|proxy|record|render|route|sources)|e2e/chaos/oracle)(/|$)`)
+	own = []string{module + "internal/apply", module + "cmd/kubectl-clusterset/install"}
 	// clients are the modules that pure packages do not reach.
 	clients = regexp.MustCompile(`^(k8s\.io/client-go|sigs\.k8s\.io/controller-runtime|github\.com/prometheus)/`)
+	// impure are the packages that pure ones do not import: those that read, write, log, count, or are random.
+	impure = regexp.MustCompile(`^(crypto/rand|math/rand(/v2)?|log(/slog)?|net/http|os|github\.com/go-logr/.*|k8s\.io/klog/.*|k8s\.io/apimachinery/pkg/util/(rand|uuid)|` +
+		module + `internal/(apply|hub|retain|rewind))$`)
+	// clocks are the functions that say what time it is, or wait.
+	clocks = regexp.MustCompile(`^(time\.(Now|Since|Until|After|AfterFunc|NewTimer|NewTicker|Tick)|k8s\.io/apimachinery/pkg/apis/meta/v1\.Now(Micro)?)$`)
+	// bullets are the packages that a list of ARCHITECTURE.md describes.
+	bullets = regexp.MustCompile("(?:^- |\\. )`((?:pkg|internal|e2e)/[a-z/]+)`:")
 	// writers declare the methods that change objects of a cluster; Post, Put and Verb are those of a REST client.
 	writers = regexp.MustCompile(`^(sigs\.k8s\.io/controller-runtime/pkg/client|k8s\.io/client-go/(kubernetes|dynamic|metadata|gentype|rest)|sigs\.k8s\.io/mcs-api/pkg/client)(/|$)`)
 	// reviews are answered and not stored.
@@ -88,17 +94,18 @@ func bad() {
 		want   []string
 	}{
 		"controllers/imports/bad.go": {imports, []string{
-			"12: Create: only pkg/apply changes a cluster", "13: Update: only pkg/apply changes a cluster",
-			"14: Create: only pkg/apply changes a cluster", "15: Delete: only pkg/apply changes a cluster",
-			"16: DeleteCollection: only pkg/apply changes a cluster", "18: CreateOrUpdate: only pkg/apply changes a cluster",
+			"12: Create: only internal/apply changes a cluster", "13: Update: only internal/apply changes a cluster",
+			"14: Create: only internal/apply changes a cluster", "15: Delete: only internal/apply changes a cluster",
+			"16: DeleteCollection: only internal/apply changes a cluster", "18: CreateOrUpdate: only internal/apply changes a cluster",
 		}},
-		"pkg/plan/bad.go": {state, []string{
+		"internal/plan/bad.go": {state, []string{
 			"4: count is a package variable: pass state in, or hold it in a value", "5: table is a package variable: pass state in, or hold it in a value",
 			"6: table is a package variable: pass state in, or hold it in a value", "7: list is a package variable: pass state in, or hold it in a value",
 			"8: at is a package variable: pass state in, or hold it in a value",
 		}},
-		"pkg/merge/bad.go": {"package merge\nimport _ \"github.com/tombolo-mcs/tombolo/pkg/apply\"\n", []string{
-			"1: pure, but reaches github.com/prometheus", "1: pure, but reaches k8s.io/client-go", "1: pure, but reaches sigs.k8s.io/controller-runtime",
+		"internal/merge/bad.go": {"package merge\nimport _ \"github.com/tombolo-mcs/tombolo/internal/apply\"\nimport \"time\"\nfunc bad() { _ = time.Now() }\n", []string{
+			"1: pure, but imports github.com/tombolo-mcs/tombolo/internal/apply", "1: pure, but reaches github.com/prometheus", "1: pure, but reaches k8s.io/client-go", "1: pure, but reaches sigs.k8s.io/controller-runtime",
+			"4: pure, but uses time.Now: take the time as a value",
 		}},
 	} {
 		t.Run(file, func(t *testing.T) {
@@ -121,8 +128,14 @@ func check(t *testing.T, overlay map[string][]byte, patterns ...string) []string
 	t.Helper()
 	const graph = packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedDeps
 	var found []string
+	pure := purePackages(t)
 	for _, p := range load(t, graph, overlay, patterns) {
-		if rel := strings.TrimPrefix(p.PkgPath, module); pure.MatchString(rel) {
+		if isPure(pure, p) {
+			for path := range p.Imports {
+				if impure.MatchString(path) {
+					found = append(found, fmt.Sprintf("%s:1: pure, but imports %s", p.GoFiles[0], path))
+				}
+			}
 			packages.Visit([]*packages.Package{p}, nil, func(dep *packages.Package) {
 				if client := clients.FindString(dep.PkgPath); client != "" {
 					found = append(found, fmt.Sprintf("%s:1: pure, but reaches %s", p.GoFiles[0], strings.TrimSuffix(client, "/")))
@@ -139,7 +152,10 @@ func check(t *testing.T, overlay map[string][]byte, patterns ...string) []string
 		}
 		for ident, object := range p.TypesInfo.Uses {
 			if fn, ok := object.(*types.Func); ok && fn.Pkg() != nil && !slices.Contains(own, p.PkgPath) && writesCluster(fn) {
-				report(ident, "%s: only pkg/apply changes a cluster", fn.Name())
+				report(ident, "%s: only internal/apply changes a cluster", fn.Name())
+			}
+			if fn, ok := object.(*types.Func); ok && isPure(pure, p) && clocks.MatchString(fn.FullName()) {
+				report(ident, "pure, but uses %s: take the time as a value", fn.FullName())
 			}
 		}
 		for _, file := range p.Syntax {
@@ -155,6 +171,32 @@ func check(t *testing.T, overlay map[string][]byte, patterns ...string) []string
 	}
 	slices.Sort(found)
 	return slices.Compact(found)
+}
+
+// purePackages returns the packages that ARCHITECTURE.md lists as pure.
+func purePackages(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../ARCHITECTURE.md")
+	must(t, err)
+	_, list, _ := strings.Cut(string(text), "\nPure packages ")
+	list, _, _ = strings.Cut(list, "\nPackages with connections")
+	var result []string
+	for line := range strings.Lines(list) {
+		for _, found := range bullets.FindAllStringSubmatch(line, -1) {
+			if info, err := os.Stat("../../" + found[1]); err != nil || !info.IsDir() {
+				t.Errorf("ARCHITECTURE.md: there is no package %s", found[1])
+			}
+			result = append(result, found[1])
+		}
+	}
+	if len(result) < 10 {
+		t.Fatalf("ARCHITECTURE.md lists as pure: %v", result)
+	}
+	return result
+}
+
+func isPure(pure []string, p *packages.Package) bool {
+	return slices.Contains(pure, strings.TrimPrefix(p.PkgPath, module))
 }
 
 func load(t *testing.T, mode packages.LoadMode, overlay map[string][]byte, patterns []string) []*packages.Package {
@@ -264,7 +306,7 @@ func TestWalk(t *testing.T) {
 // declares reports whether a package of this name has a line that matches.
 func declares(t *testing.T, pkg, root string, line *regexp.Regexp) bool {
 	t.Helper()
-	for _, folder := range []string{"pkg", "controllers"} {
+	for _, folder := range []string{"internal", "controllers"} {
 		files, err := filepath.Glob(filepath.Join(root, folder, pkg, "*.go"))
 		must(t, err)
 		for _, file := range files {

@@ -63,7 +63,7 @@ func parse(args []string) (options, error) {
 	}
 	o.packages = flags.Args()
 	if len(o.packages) == 0 {
-		return options{}, errors.New("name the packages to mutate, as in ./pkg/merge")
+		return options{}, errors.New("name the packages to mutate, as in ./internal/merge")
 	}
 	if o.workers < 1 {
 		return options{}, fmt.Errorf("-workers=%d: at least one is needed", o.workers)

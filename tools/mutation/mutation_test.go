@@ -17,13 +17,13 @@ import (
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	survivor := mutant{
-		pkg: "pkg/merge", file: "pkg/merge/ports.go", line: 7, column: 4, kind: "CONDITIONALS_BOUNDARY", status: lived,
+		pkg: "internal/merge", file: "internal/merge/ports.go", line: 7, column: 4, kind: "CONDITIONALS_BOUNDARY", status: lived,
 		source: "if a < b {",
 	}
-	killedMutant := mutant{pkg: "pkg/merge", file: "pkg/merge/ports.go", line: 9, status: killed}
-	slow := mutant{pkg: "pkg/plan", file: "pkg/plan/plan.go", line: 3, column: 2, kind: "INCREMENT_DECREMENT", status: timedOut, source: "i++"}
-	broken := mutant{pkg: "pkg/plan", file: "pkg/plan/plan.go", line: 4, status: "NOT VIABLE"}
-	unreached := mutant{pkg: "pkg/plan", file: "pkg/plan/plan.go", line: 5, column: 1, kind: "INVERT_LOGICAL", status: notCovered, source: "a && b"}
+	killedMutant := mutant{pkg: "internal/merge", file: "internal/merge/ports.go", line: 9, status: killed}
+	slow := mutant{pkg: "internal/plan", file: "internal/plan/plan.go", line: 3, column: 2, kind: "INCREMENT_DECREMENT", status: timedOut, source: "i++"}
+	broken := mutant{pkg: "internal/plan", file: "internal/plan/plan.go", line: 4, status: "NOT VIABLE"}
+	unreached := mutant{pkg: "internal/plan", file: "internal/plan/plan.go", line: 5, column: 1, kind: "INVERT_LOGICAL", status: notCovered, source: "a && b"}
 
 	cases := map[string]struct {
 		mutants []mutant
@@ -41,15 +41,15 @@ func TestJudge(t *testing.T) {
 		},
 		"a survivor that was read": {
 			mutants: []mutant{survivor, killedMutant},
-			known:   "## Read\n\n- pkg/merge/ports.go CONDITIONALS_BOUNDARY: ``if a < b {`` — equal values are the same\n",
+			known:   "## Read\n\n- internal/merge/ports.go CONDITIONALS_BOUNDARY: ``if a < b {`` — equal values are the same\n",
 			minimum: 50,
 			want: `
     package  killed  lived  not covered  timed out  efficacy
-  pkg/merge       1      1            0          0     50.0%
+  internal/merge       1      1            0          0     50.0%
       total       1      1            0          0     50.0%
 
 survivors:
-  pkg/merge/ports.go:7:4: LIVED CONDITIONALS_BOUNDARY
+  internal/merge/ports.go:7:4: LIVED CONDITIONALS_BOUNDARY
 `,
 		},
 		"time-outs and unreached lines survive, what does not compile is left out": {
@@ -57,17 +57,17 @@ survivors:
 			minimum: 85,
 			want: `
     package  killed  lived  not covered  timed out  efficacy
-   pkg/plan       0      0            1          1      0.0%
-  pkg/merge       1      0            0          0    100.0%
+   internal/plan       0      0            1          1      0.0%
+  internal/merge       1      0            0          0    100.0%
       total       1      0            1          1     33.3%
 
 survivors:
-  pkg/plan/plan.go:3:2: TIMED OUT INCREMENT_DECREMENT  (unread)
-  pkg/plan/plan.go:5:1: NOT COVERED INVERT_LOGICAL  (unread)
+  internal/plan/plan.go:3:2: TIMED OUT INCREMENT_DECREMENT  (unread)
+  internal/plan/plan.go:5:1: NOT COVERED INVERT_LOGICAL  (unread)
 
 unread: add a test, or list it in tools/mutation/README.md with the reason:
-- pkg/plan/plan.go INCREMENT_DECREMENT: ` + "``i++``" + `
-- pkg/plan/plan.go INVERT_LOGICAL: ` + "``a && b``" + `
+- internal/plan/plan.go INCREMENT_DECREMENT: ` + "``i++``" + `
+- internal/plan/plan.go INVERT_LOGICAL: ` + "``a && b``" + `
 
 efficacy 33.3% is below 85.0%
 `,
@@ -91,17 +91,17 @@ efficacy 33.3% is below 85.0%
 func TestDecode(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	write(t, root, "pkg/plan/plan.go", "package plan\n\n\tif a < b {\n")
+	write(t, root, "internal/plan/plan.go", "package plan\n\n\tif a < b {\n")
 	report := `{"files":[{"file_name":"plan.go","mutations":[{"line":3,"column":7,"type":"X","status":"LIVED"}]}]}`
-	got, err := decode([]byte(report), root, "pkg/plan")
+	got, err := decode([]byte(report), root, "internal/plan")
 	must(t, err)
 	want := []mutant{{
-		pkg: "pkg/plan", file: "pkg/plan/plan.go", line: 3, column: 7, kind: "X", status: lived, source: "if a < b {",
+		pkg: "internal/plan", file: "internal/plan/plan.go", line: 3, column: 7, kind: "X", status: lived, source: "if a < b {",
 	}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if _, err := decode([]byte("no JSON"), root, "pkg/plan"); err == nil {
+	if _, err := decode([]byte("no JSON"), root, "internal/plan"); err == nil {
 		t.Error("a broken report is taken")
 	}
 }
@@ -171,8 +171,8 @@ func TestRunRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no package": {want: "name the packages to mutate, as in ./pkg/merge"},
-		"no workers": {args: []string{"-workers=0", "./pkg/merge"}, want: "-workers=0: at least one is needed"},
+		"no package": {want: "name the packages to mutate, as in ./internal/merge"},
+		"no workers": {args: []string{"-workers=0", "./internal/merge"}, want: "-workers=0: at least one is needed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

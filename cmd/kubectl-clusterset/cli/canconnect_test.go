@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/internal/access"
 	"github.com/tombolo-mcs/tombolo/internal/check"
-	"github.com/tombolo-mcs/tombolo/pkg/access"
 )
 
 func TestCanConnectClient(t *testing.T) {

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/internal/corefile"
 	"github.com/tombolo-mcs/tombolo/manifests"
-	"github.com/tombolo-mcs/tombolo/pkg/corefile"
 )
 
 // zone is the DNS zone of the clusterset (KEP-1645).

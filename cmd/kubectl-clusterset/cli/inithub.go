@@ -18,10 +18,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/internal/apply"
+	hubdata "github.com/tombolo-mcs/tombolo/internal/hub"
 	"github.com/tombolo-mcs/tombolo/manifests"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	hubdata "github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
 // minHub is the first version of Kubernetes whose admission policies can validate IP addresses and CIDRs.

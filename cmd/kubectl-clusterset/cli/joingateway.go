@@ -15,11 +15,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/internal/reach"
+	"github.com/tombolo-mcs/tombolo/internal/record"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/exposure"
-	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
 // gatewayOptions are the flags of join for the gateways of the cluster.
@@ -50,7 +50,7 @@ func (o *gatewayOptions) parseGateway(flags *pflag.FlagSet) error {
 	}
 	var errs []error
 	for _, text := range o.gatewayAddresses {
-		address, err := exposure.ParseAddress(text)
+		address, err := reach.ParseAddress(text)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--%s: %w", gatewayAddressFlag, err))
 		}
@@ -141,7 +141,7 @@ func (j *joinCommand) findGatewayRanges() (cidrs []hubv1alpha1.CIDR, names []hub
 		return nil, nil
 	}
 	var hosts []string
-	for _, address := range exposure.Addresses(j.gatewayService, nil) {
+	for _, address := range reach.Addresses(j.gatewayService, nil) {
 		hosts = append(hosts, address.Host)
 	}
 	return rangesOfHosts(hosts)

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/internal/hub"
 )
 
 // A join by an invitation compares its version with the hub's, which the invitation itself may not read.

@@ -9,8 +9,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tombolo-mcs/tombolo/internal/record"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/record"
 )
 
 // checkProperties returns an error if the cluster cannot have a property of the flags. An empty value removes a property.

@@ -13,10 +13,10 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
-	"github.com/tombolo-mcs/tombolo/pkg/access"
+	"github.com/tombolo-mcs/tombolo/internal/access"
+	"github.com/tombolo-mcs/tombolo/internal/reach"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/route"
 )
 
 // Access says whether a client may use a service of one exporting cluster, and which rules decide.
@@ -64,7 +64,7 @@ func (c *Clusterset) Access(ctx context.Context, key clusterset.ServiceKey, clie
 
 func (c *Clusterset) accessTo(ctx context.Context, exporter clusterset.ClusterID, key clusterset.ServiceKey, from access.Client) Access {
 	result := Access{Exporter: exporter}
-	if route.IsDirect(c.Hub.Records.Cluster(from.Cluster), c.Hub.Records.Cluster(exporter)) {
+	if reach.IsDirect(c.Hub.Records.Cluster(from.Cluster), c.Hub.Records.Cluster(exporter)) {
 		result.Verdict, result.Reason = AccessNotEnforced, "the pods of both clusters reach each other directly: use NetworkPolicies"
 		return result
 	}

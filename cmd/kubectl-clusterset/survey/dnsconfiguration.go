@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tombolo-mcs/tombolo/pkg/corefile"
+	"github.com/tombolo-mcs/tombolo/internal/corefile"
 )
 
 // usualCorefiles are the ConfigMaps with the Corefile of the cluster DNS by convention, as usualDNS: of kubeadm and most platforms, RKE2, and

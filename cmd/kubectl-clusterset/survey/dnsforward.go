@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/internal/corefile"
 	"github.com/tombolo-mcs/tombolo/manifests"
-	"github.com/tombolo-mcs/tombolo/pkg/corefile"
 )
 
 // DNSState says what the DNS of a member does with the names of the clusterset, by its configuration.

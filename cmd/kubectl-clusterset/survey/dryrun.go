@@ -19,12 +19,11 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/exportstatus"
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
-	"github.com/tombolo-mcs/tombolo/controllers/publication"
 	"github.com/tombolo-mcs/tombolo/controllers/publish"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/internal/apply"
+	"github.com/tombolo-mcs/tombolo/internal/liveness"
+	"github.com/tombolo-mcs/tombolo/internal/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/liveness"
-	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 // DryRunResult is what the agent of a member would write for one service.
@@ -33,7 +32,7 @@ type DryRunResult struct {
 	Sources     sources.Sources
 	LocalSlices []clusterset.Slice
 	// Outcome describes what is left out of the records on the hub.
-	Outcome publication.Outcome
+	Outcome publish.Outcome
 	// Published, Status and Imported are the pending writes: to the hub, to the status of the ServiceExport, and to the objects
 	// of the import. Each error is the reason why some of the writes are not possible.
 	Published, Status, Imported          []apply.DryRunWrite
@@ -79,10 +78,10 @@ func (l *MemberView) DryRun(ctx context.Context, key clusterset.ServiceKey) (*Dr
 		return r, nil
 	}
 	request := reconcile.Request{NamespacedName: key}
-	outcomes := publication.NewOutcomes()
+	outcomes := publish.NewOutcomes()
 	published := &publish.Reconciler{
 		Sources: l.reader, Hub: apply.ToHub(l.hubClient, l.Member.ID.HubNamespace()).DryRun(appendTo(&r.Published)),
-		MayWrite: alwaysAllowed, Progress: publication.NewProgress(), Outcomes: outcomes,
+		MayWrite: alwaysAllowed, Progress: publish.NewProgress(), Outcomes: outcomes,
 	}
 	r.PublishedErr = reconcileError(ctx, published, request)
 	r.Outcome = outcomes.Of(key)

@@ -15,8 +15,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/tombolo-mcs/tombolo/internal/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
 // KubeContext is a context of a kubeconfig: its name, and how to reach its API server.

@@ -8,9 +8,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tombolo-mcs/tombolo/internal/reach"
+	"github.com/tombolo-mcs/tombolo/internal/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/route"
-	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 // Path states how an importer reaches the endpoints of an exporter.
@@ -51,23 +51,23 @@ func (a *assessment) paths(known sources.Hub, importers []clusterset.ClusterID) 
 	return result
 }
 
-func (a *assessment) path(importer clusterset.ClusterID, exporter route.Cluster, export clusterset.Export) PathStatus {
+func (a *assessment) path(importer clusterset.ClusterID, exporter reach.Cluster, export clusterset.Export) PathStatus {
 	objects, local := a.objects[importer], a.hub.Records.Cluster(importer)
-	reach := objects.Gateways[export.Cluster]
+	seen := objects.Gateways[export.Cluster]
 	local.Gateway = objects.Gateways != nil
 	result := PathStatus{Importer: importer, Exporter: export.Cluster, Path: PathNotKnown}
-	chosen, obstacle := route.Choose(local, exporter, export)
+	chosen, obstacle := reach.ChoosePath(local, exporter, export)
 	switch {
-	case chosen == route.Direct:
+	case chosen == reach.Direct:
 		result.Path = PathDirect
 	case len(objects.Errs) > 0 && objects.Gateways == nil:
 		result.Message = objects.Errs[0].Error()
-	case chosen == route.None:
+	case chosen == reach.None:
 		result.Path, result.Message = PathNone, obstacle.Error()
-	case chosen != route.Gateway:
+	case chosen != reach.Gateway:
 		result.Message = fmt.Sprintf("the path is %q", chosen)
 	default:
-		result.Path, result.Message = reach.path(export.Cluster)
+		result.Path, result.Message = seen.path(export.Cluster)
 	}
 	return result
 }

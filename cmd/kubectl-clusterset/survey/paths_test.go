@@ -11,21 +11,21 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/internal/hub"
+	"github.com/tombolo-mcs/tombolo/internal/reach"
+	"github.com/tombolo-mcs/tombolo/internal/sources"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
-	"github.com/tombolo-mcs/tombolo/pkg/route"
-	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 // status says how an importer reaches each exporter; what is not known is a problem, and never a path that works. spec: G12, W4
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	http := clusterset.Port{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}
-	cloud := route.Cluster{Network: "cloud", Gateway: true}
+	cloud := reach.Cluster{Network: "cloud", Gateway: true}
 	by := func(path Path, message string) []PathStatus { return []PathStatus{{"a", "b", path, message}} }
 	for name, test := range map[string]struct {
 		importer MemberObjects
-		exporter route.Cluster
+		exporter reach.Cluster
 		want     []PathStatus
 		problem  string
 	}{
@@ -73,7 +73,7 @@ func TestPaths(t *testing.T) {
 				Exports: []clusterset.Export{
 					{Cluster: "a"}, {Cluster: "b", Type: mcsv1beta1.ClusterSetIP, Ports: []clusterset.Port{http}, Available: clusterset.Availability{http.ID(): 1}},
 				},
-				Exporters: map[clusterset.ClusterID]route.Cluster{"a": {}, "b": test.exporter},
+				Exporters: map[clusterset.ClusterID]reach.Cluster{"a": {}, "b": test.exporter},
 			}, []clusterset.ClusterID{"a"})
 			check.Equal(t, "paths", test.want, got)
 			a.problemsOfGateways(test.importer)

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/tombolo-mcs/tombolo/pkg/access"
+	"github.com/tombolo-mcs/tombolo/internal/access"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tombolo-mcs/tombolo/pkg/access"
+	"github.com/tombolo-mcs/tombolo/internal/access"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )

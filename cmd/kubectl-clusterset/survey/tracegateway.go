@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tombolo-mcs/tombolo/internal/conditions"
+	"github.com/tombolo-mcs/tombolo/internal/reach"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/conditions"
-	"github.com/tombolo-mcs/tombolo/pkg/route"
 )
 
 func hasAny(all, some []string) bool {
@@ -55,7 +55,7 @@ func (v *memberTrace) exposureSteps(h *Hub) []Step {
 func (v *memberTrace) isReachedByGateway(h *Hub) bool {
 	own := h.Records.Cluster(v.id())
 	return slices.ContainsFunc(h.Records.Members(), func(id clusterset.ClusterID) bool {
-		return id != v.id() && !route.IsDirect(h.Records.Cluster(id), own)
+		return id != v.id() && !reach.IsDirect(h.Records.Cluster(id), own)
 	})
 }
 
@@ -103,12 +103,12 @@ func (v *memberTrace) sourceUnusable() string {
 // gatewayStep returns the step of one source, nil if it is reached directly, and whether its endpoints can be used.
 func (v *memberTrace) gatewayStep(export clusterset.Export) (*Step, bool) {
 	g, id := v.view.gateways, export.Cluster
-	local := route.Cluster{Network: v.Sources.Hub.LocalNetwork, Gateway: g.exist}
-	path, obstacle := route.Choose(local, v.Sources.Hub.Exporters[id], export)
-	if path == route.Direct {
+	local := reach.Cluster{Network: v.Sources.Hub.LocalNetwork, Gateway: g.exist}
+	path, obstacle := reach.ChoosePath(local, v.Sources.Hub.Exporters[id], export)
+	if path == reach.Direct {
 		return nil, true
 	}
-	if path != route.Gateway && path != route.None {
+	if path != reach.Gateway && path != reach.None {
 		step := v.step(HopGateway, NotKnown, fmt.Sprintf("the path to %s is %q", id, path), fixUnexplained)
 		return &step, false
 	}

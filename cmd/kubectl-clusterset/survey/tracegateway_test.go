@@ -12,12 +12,12 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/internal/conditions"
+	"github.com/tombolo-mcs/tombolo/internal/hub"
+	"github.com/tombolo-mcs/tombolo/internal/reach"
+	"github.com/tombolo-mcs/tombolo/internal/sources"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/conditions"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
-	"github.com/tombolo-mcs/tombolo/pkg/route"
-	"github.com/tombolo-mcs/tombolo/pkg/sources"
 )
 
 // The trace names the hop between the gateways of two clusters that breaks a service. spec: G12
@@ -65,11 +65,11 @@ func TestGatewaySteps(t *testing.T) {
 			gateways{},
 			func(s *sources.Hub) {
 				s.Exports = append(s.Exports, clusterset.Export{Cluster: "c"})
-				s.Exporters["c"] = route.Cluster{}
+				s.Exporters["c"] = reach.Cluster{}
 			},
 			"note " + other + "this cluster has no gateway: if the pods of both reach each other, set one network in both Members",
 		},
-		"direct": {gateways{}, func(s *sources.Hub) { s.Exporters["b"] = route.Cluster{} }, ""},
+		"direct": {gateways{}, func(s *sources.Hub) { s.Exporters["b"] = reach.Cluster{} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			http := clusterset.Port{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}
@@ -77,7 +77,7 @@ func TestGatewaySteps(t *testing.T) {
 				Exports: []clusterset.Export{{
 					Cluster: "b", Type: mcsv1beta1.ClusterSetIP, Ports: []clusterset.Port{http}, Available: clusterset.Availability{http.ID(): 1},
 				}},
-				Exporters: map[clusterset.ClusterID]route.Cluster{"b": {Network: "cloud", Gateway: true}},
+				Exporters: map[clusterset.ClusterID]reach.Cluster{"b": {Network: "cloud", Gateway: true}},
 			}
 			if test.change != nil {
 				test.change(&known)

@@ -6,8 +6,8 @@ package survey
 import (
 	"testing"
 
+	"github.com/tombolo-mcs/tombolo/internal/access"
 	"github.com/tombolo-mcs/tombolo/internal/check"
-	"github.com/tombolo-mcs/tombolo/pkg/access"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )

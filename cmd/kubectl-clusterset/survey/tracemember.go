@@ -18,12 +18,12 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/autoexport"
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
+	"github.com/tombolo-mcs/tombolo/internal/access"
+	"github.com/tombolo-mcs/tombolo/internal/apply"
+	"github.com/tombolo-mcs/tombolo/internal/plan"
+	"github.com/tombolo-mcs/tombolo/internal/render"
 	"github.com/tombolo-mcs/tombolo/manifests"
-	"github.com/tombolo-mcs/tombolo/pkg/access"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/plan"
-	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
 // memberTrace is the state of a trace in one member.

@@ -12,7 +12,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
-	"github.com/tombolo-mcs/tombolo/pkg/proxy"
+	"github.com/tombolo-mcs/tombolo/internal/proxy"
 )
 
 // labelProxyName marks a Service that another proxy than kube-proxy serves.

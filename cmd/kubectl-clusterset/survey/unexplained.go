@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/pkg/conditions"
+	"github.com/tombolo-mcs/tombolo/internal/conditions"
 )
 
 // fixUnexplained is what to do about something that this program does not know.

@@ -7,7 +7,7 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/forward"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/forward"
 )
 
 // accessLog returns a function that writes a line for each stream that has ended (G11); nil if there is no logger.

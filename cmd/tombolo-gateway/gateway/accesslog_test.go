@@ -15,9 +15,9 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/forward"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/forward"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
 // Each stream is one line with all fields, whatever they contain.

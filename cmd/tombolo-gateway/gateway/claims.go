@@ -13,9 +13,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/internal/gateway/ports"
+	"github.com/tombolo-mcs/tombolo/internal/render"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
-	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
 // claims know where each listening port leads, by the slices of gateways. An event of a slice changes only the ports of that slice.

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/tombolo-mcs/tombolo/internal/access"
 	"github.com/tombolo-mcs/tombolo/internal/check"
-	"github.com/tombolo-mcs/tombolo/pkg/access"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 

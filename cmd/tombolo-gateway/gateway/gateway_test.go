@@ -21,12 +21,12 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/identity"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/ports"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/tunnel"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
 var start = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)

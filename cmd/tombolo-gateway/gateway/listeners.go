@@ -17,9 +17,9 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/ports"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/tunnel"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
 )
 
 // listeners accept the clients of this cluster.

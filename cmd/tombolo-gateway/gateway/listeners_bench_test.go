@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/ports"
 )
 
 // BenchmarkOneChange measures what a change of one slice costs a gateway that listens on all ports.

@@ -13,7 +13,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/ports"
 )
 
 // probes returns the server of the probes of the kubelet and of the agent; nil if address is "0".

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/ports"
 )
 
 // The answer to a probe has the ports that are open at the address to which it was sent, and where they lead: not those that could not be

@@ -20,12 +20,12 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
-	"github.com/tombolo-mcs/tombolo/pkg/access"
+	"github.com/tombolo-mcs/tombolo/internal/access"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/forward"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/forward"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
 // accessRules decides about the streams of a gateway by the rules of its cluster.

@@ -16,11 +16,11 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/tombolo-mcs/tombolo/controllers/presence"
-	"github.com/tombolo-mcs/tombolo/controllers/publication"
+	"github.com/tombolo-mcs/tombolo/controllers/publish"
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
-	"github.com/tombolo-mcs/tombolo/pkg/liveness"
+	"github.com/tombolo-mcs/tombolo/internal/apply"
+	"github.com/tombolo-mcs/tombolo/internal/hub"
+	"github.com/tombolo-mcs/tombolo/internal/liveness"
 )
 
 // memberSteps are the numbers of members that are measured, each with a hub of its own, up to the size, which is measured too.
@@ -158,7 +158,7 @@ func (r *membersRun) renew(ctx context.Context, group *errgroup.Group) error {
 		m := r.publishers[i]
 		p := &presence.Presence{
 			Cluster: m.id, ClusterUID: "bench-" + string(m.id), Claim: presence.NewClaim("bench-"+string(m.id), string(m.id)), Interval: heartbeatInterval, Grace: liveness.GracePeriods * heartbeatInterval,
-			AbsentTimeout: time.Hour, Store: c.store, Hub: apply.ToHub(c, m.id.HubNamespace()), Live: c, Progress: publication.NewProgress(),
+			AbsentTimeout: time.Hour, Store: c.store, Hub: apply.ToHub(c, m.id.HubNamespace()), Live: c, Progress: publish.NewProgress(),
 			Tracker: liveness.NewTracker(heartbeatInterval, liveness.GracePeriods*heartbeatInterval), Clock: clock.RealClock{}, Log: logr.Discard(),
 		}
 		group.Go(func() error { return p.Start(ctx) })

@@ -17,8 +17,8 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/internal/conditions"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
 
 // who is measured: the importer's agent with a ServiceImportRoutingPolicy for all imports, and without one.

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/tombolo-mcs/tombolo/internal/hub"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
 // initialEventsEnd is in the bookmark that follows the existing objects, versionKey before the version of each object, and errorEvent in the

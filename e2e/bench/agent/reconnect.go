@@ -20,8 +20,8 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/internal/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
 // servicesEach is how many services the hub has for each member; downTime is long enough for all connections to reach

@@ -18,8 +18,8 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
+	"github.com/tombolo-mcs/tombolo/internal/hub"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
 // restart measures how long the agent in B takes until it is in sync again with many imported services, what it writes

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
+	"github.com/tombolo-mcs/tombolo/internal/hub"
 )
 
 // The full size: so many services, other members, and changes per second for scaleTime.

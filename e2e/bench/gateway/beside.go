@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
 )
 
 // handshakePatience is how long a member tries a handshake.

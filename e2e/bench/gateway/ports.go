@@ -24,10 +24,10 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/identity"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/ports"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/ports"
 )
 
 const (

@@ -26,14 +26,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/clock"
 
-	"github.com/tombolo-mcs/tombolo/pkg/access"
+	"github.com/tombolo-mcs/tombolo/internal/access"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/budget"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/forward"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/identity"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/tunnel"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/budget"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/forward"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/identity"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/tunnel"
-	"github.com/tombolo-mcs/tombolo/pkg/gateway/wire"
 )
 
 // A child process is a gateway, the backend, or many clients. These variables say which.

@@ -25,11 +25,11 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	sigsyaml "sigs.k8s.io/yaml"
 
+	"github.com/tombolo-mcs/tombolo/internal/conditions"
+	"github.com/tombolo-mcs/tombolo/internal/export"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/conditions"
-	"github.com/tombolo-mcs/tombolo/pkg/export"
 )
 
 // checker compares documents with what the repository has.

@@ -14,7 +14,7 @@ import (
 var (
 	scheme       = regexp.MustCompile(`^[a-z][a-z0-9+.-]*:`)
 	manifestPath = regexp.MustCompile(`\bmanifests/[A-Za-z0-9_./-]*[…{<]?`)
-	sourcePath   = regexp.MustCompile(`^(cmd|controllers|coredns-plugin|docs|e2e|manifests|pkg|tools)/[A-Za-z0-9_./-]+$`)
+	sourcePath   = regexp.MustCompile(`^(cmd|controllers|coredns-plugin|docs|e2e|internal|manifests|pkg|tools)/[A-Za-z0-9_./-]+$`)
 	testName     = regexp.MustCompile(`^(.*)\.((?:Test|Benchmark|Fuzz)\w*)$`)
 	// caseName is a span such as "chaos: hub restarted", which names a case among the tests of a folder.
 	caseName = regexp.MustCompile(`^(chaos|story): (.+)$`)
@@ -66,7 +66,7 @@ func (c *checker) checkIndex() {
 }
 
 // checkPaths finds paths that this repository does not have: those of manifests anywhere, others if a code span is one. A span
-// such as e2e/integration/agent.TestWrites names a test, and pkg/hub.Store something of a package.
+// such as e2e/integration/agent.TestWrites names a test, and internal/hub.Store something of a package.
 func (c *checker) checkPaths(d *document) {
 	for i, line := range strings.Split(string(d.source), "\n") {
 		for _, name := range manifestPath.FindAllString(line, -1) {

@@ -91,7 +91,7 @@ var (
 	// skipped are folders whose documents are not the project's own.
 	skipped = []string{".git", "bin", "out", "testdata"}
 	// messages are the files whose texts users read; tests and generated files are not among them.
-	messages  = regexp.MustCompile(`^(cmd|controllers|coredns-plugin|pkg)/.*\.go$|^manifests/monitoring/.*\.(json|yaml)$`)
+	messages  = regexp.MustCompile(`^(cmd|controllers|coredns-plugin|internal|pkg)/.*\.go$|^manifests/monitoring/.*\.(json|yaml)$`)
 	noMessage = regexp.MustCompile(`_test\.go$|/zz_generated`)
 )
 

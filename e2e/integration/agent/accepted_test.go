@@ -18,14 +18,14 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
-	"github.com/tombolo-mcs/tombolo/pkg/apply"
+	"github.com/tombolo-mcs/tombolo/internal/apply"
+	"github.com/tombolo-mcs/tombolo/internal/conditions"
+	"github.com/tombolo-mcs/tombolo/internal/merge"
+	"github.com/tombolo-mcs/tombolo/internal/plan"
+	"github.com/tombolo-mcs/tombolo/internal/record"
+	"github.com/tombolo-mcs/tombolo/internal/render"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset/clustersettest"
-	"github.com/tombolo-mcs/tombolo/pkg/conditions"
-	"github.com/tombolo-mcs/tombolo/pkg/merge"
-	"github.com/tombolo-mcs/tombolo/pkg/plan"
-	"github.com/tombolo-mcs/tombolo/pkg/record"
-	"github.com/tombolo-mcs/tombolo/pkg/render"
 )
 
 // testAccepted: whatever clusters export, and whatever they export next, a real API server accepts what is rendered, and has then what

@@ -13,8 +13,8 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
+	"github.com/tombolo-mcs/tombolo/internal/conditions"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
-	"github.com/tombolo-mcs/tombolo/pkg/conditions"
 )
 
 const many = 25
@@ -150,7 +150,7 @@ func (m *member) keepsWithoutRecords(t *testing.T, w *env, k key) {
 }
 
 // TestSilentMember: the endpoints of a member that is gone leave a service that others serve too, and return with it. Its exports count
-// all the while, and what only it serves, or gives names to, stays. (pkg/liveness.TestServing: port by port and family by family, however
+// all the while, and what only it serves, or gives names to, stays. (internal/liveness.TestServing: port by port and family by family, however
 // many are silent.)
 //
 // spec: D9, I2, I3

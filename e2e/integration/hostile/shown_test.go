@@ -17,8 +17,8 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/audit"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
+	"github.com/tombolo-mcs/tombolo/internal/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
-	"github.com/tombolo-mcs/tombolo/pkg/hub"
 )
 
 // shown checks that what the hub refused of these acts shows there: in its audit log, by the name that the attempt gave
