@@ -51,7 +51,7 @@ var sources = []struct {
 	pattern             *regexp.Regexp
 }{
 	{"agent flags", "docs/cli.md", "# tombolo-agent\n", regexp.MustCompile("(?m)^\\| `--?([a-z0-9-]+)")},
-	{"flags", "docs/cli.md", "", regexp.MustCompile("(?m)^\\| `--?([a-z0-9-]+)")},
+	{"flags", "docs/cli.md", "", regexp.MustCompile("(?m)(?:^\\||[:,]) `--?([a-z0-9-]+)")},
 	{"targets", "Makefile", "", regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):(?:[^=]|$)`)},
 	{"metrics", "docs/runbook.md", "", regexp.MustCompile("(?m)^\\| `((?:tombolo|coredns_clusterset)_\\w+)` ")}, // complete: make monitoring-check
 }

@@ -57,17 +57,22 @@ func TestCommandReference(t *testing.T) {
 	if err := walk.Flags().MarkHidden("secret"); err != nil {
 		t.Fatal(err)
 	}
-	root.AddCommand(walk, &cobra.Command{Use: "hidden", Hidden: true, Run: nothing})
+	run := &cobra.Command{Use: "run", Short: "go fast", Long: "Run.", Run: nothing}
+	for _, verb := range []*cobra.Command{walk, run} {
+		verb.Flags().Bool("back", false, "go back")
+	}
+	root.AddCommand(walk, run, &cobra.Command{Use: "hidden", Hidden: true, Run: nothing})
 	group := &cobra.Command{Use: "show"}
 	group.AddCommand(&cobra.Command{Use: "one", Short: "show one", Long: "One.", Run: nothing})
 	root.AddCommand(group)
 	head := "| Flag | Default | Meaning |\n| --- | --- | --- |\n"
 	want := commandHead + "```\nA tool.\n```\n\nExit codes: 0, 1 for failures, 2 for a wrong command line; diff has its own.\n" +
-		"\n## show one\n\n`tool show one`: show one.\n\n```\nOne.\n```\n\n" +
+		"\n## run\n\n`tool run [flags]`: go fast.\n\n```\nRun.\n```\n\n[Shared flags](#shared-flags): `--back`\n" +
+		"\n## show one\n\n`tool show one [flags]`: show one.\n\n```\nOne.\n```\n\n" +
 		"\n## walk\n\n`tool walk [flags]`: go on foot.\n\n```\nGo.\n```\n\nExamples:\n\n```\n  tool walk\n```\n\n" +
-		head + "| `--steps int` | `3` | how many &lt;steps> |\n" +
-		"\n## Flags of all verbs\n\nThese flags have the same meaning as in kubectl.\n\n" +
-		head + "| `--namespace NAME`, `-n` |  | the namespace of NAME |\n"
+		head + "| `--steps int` | `3` | how many &lt;steps> |\n\n[Shared flags](#shared-flags): `--back`\n" +
+		"\n## Shared flags\n\n" + head + "| `--back` |  | go back |\n" +
+		"\n## Flags of all verbs\n\nThese flags have the same meaning as in kubectl: `--namespace NAME`, `-n`\n"
 	if diff := cmp.Diff(want, commandReference(root)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

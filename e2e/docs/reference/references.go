@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -28,6 +29,7 @@ func commandReference(root *cobra.Command) string {
 	b.WriteString(commandHead)
 	fmt.Fprintf(&b, "```\n%s\n```\n\n", strings.TrimSpace(root.Long))
 	b.WriteString("Exit codes: 0, 1 for failures, 2 for a wrong command line; diff has its own.\n")
+	shared := sharedRows(verbs(root))
 	for _, verb := range verbs(root) {
 		fmt.Fprintf(&b, "\n## %s\n\n", strings.TrimPrefix(verb.CommandPath(), root.CommandPath()+" "))
 		fmt.Fprintf(&b, "`%s`: %s.\n\n", verb.UseLine(), verb.Short)
@@ -35,11 +37,47 @@ func commandReference(root *cobra.Command) string {
 		if verb.Example != "" {
 			fmt.Fprintf(&b, "Examples:\n\n```\n%s\n```\n\n", strings.Trim(verb.Example, "\n"))
 		}
-		b.WriteString(flagTable(verb.NonInheritedFlags()))
+		var own, others []string
+		visit(verb.NonInheritedFlags(), func(f *pflag.Flag) {
+			if text := flagRow(f); shared[f.Name] == text {
+				others = append(others, code("--"+f.Name))
+			} else {
+				own = append(own, text)
+			}
+		})
+		b.WriteString(table(own))
+		if len(own) > 0 && len(others) > 0 {
+			b.WriteString("\n")
+		}
+		if len(others) > 0 {
+			fmt.Fprintf(&b, "[Shared flags](#shared-flags): %s\n", strings.Join(others, ", "))
+		}
 	}
-	b.WriteString("\n## Flags of all verbs\n\nThese flags have the same meaning as in kubectl.\n\n")
-	b.WriteString(flagTable(root.PersistentFlags()))
+	var rows, inherited []string
+	for _, name := range slices.Sorted(maps.Keys(shared)) {
+		rows = append(rows, shared[name])
+	}
+	if len(rows) > 0 {
+		b.WriteString("\n## Shared flags\n\n" + table(rows))
+	}
+	visit(root.PersistentFlags(), func(f *pflag.Flag) { inherited = append(inherited, flagName(f)) })
+	fmt.Fprintf(&b, "\n## Flags of all verbs\n\nThese flags have the same meaning as in kubectl: %s\n", strings.Join(inherited, ", "))
 	return b.String()
+}
+
+// sharedRows returns, by name, the rows of flags that several verbs have: for each name, the row that most of them have.
+func sharedRows(verbs []*cobra.Command) map[string]string {
+	count, rows := map[string]int{}, map[string]string{}
+	for _, verb := range verbs {
+		visit(verb.NonInheritedFlags(), func(f *pflag.Flag) {
+			text := flagRow(f)
+			count[text]++
+			if count[text] > max(1, count[rows[f.Name]]) {
+				rows[f.Name] = text
+			}
+		})
+	}
+	return rows
 }
 
 // verbs returns the commands below one that do something, in the order of their names.
@@ -57,21 +95,28 @@ func verbs(command *cobra.Command) []*cobra.Command {
 	return result
 }
 
-// flagTable returns a table of flags, sorted by name; nothing where there are none.
-func flagTable(flags *pflag.FlagSet) string {
-	var rows []string
+// visit calls a function for each flag that the reference contains, sorted by name.
+func visit(flags *pflag.FlagSet, each func(*pflag.Flag)) {
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" {
-			return
+		if !f.Hidden && f.Name != "help" {
+			each(f)
 		}
-		name, usage := pflag.UnquoteUsage(f)
-		written := code("--" + f.Name + " " + name)
-		if f.Shorthand != "" {
-			written += ", " + code("-"+f.Shorthand)
-		}
-		rows = append(rows, row(written, defaultOf(f.DefValue), usage))
 	})
-	return table(rows)
+}
+
+func flagRow(f *pflag.Flag) string {
+	_, usage := pflag.UnquoteUsage(f)
+	return row(flagName(f), defaultOf(f.DefValue), usage)
+}
+
+// flagName returns how a flag is written, with its type.
+func flagName(f *pflag.Flag) string {
+	name, _ := pflag.UnquoteUsage(f)
+	written := code("--" + f.Name + " " + name)
+	if f.Shorthand != "" {
+		written += ", " + code("-"+f.Shorthand)
+	}
+	return written
 }
 
 // table returns the rows of flags below a head; nothing where there are none.

@@ -5,9 +5,9 @@
 
 # API reference
 
-The kinds that Tombolo defines. ServiceExport and ServiceImport are those of the
-[Multi-Cluster Services API](https://github.com/kubernetes-sigs/mcs-api); what Tombolo says in their conditions and labels
-is in [objects.md](objects.md).
+This page is for platform teams. It lists the fields of the kinds that Tombolo defines, besides `apiVersion`, `kind` and `metadata`. The
+[Multi-Cluster Services API](https://github.com/kubernetes-sigs/mcs-api) defines ServiceExport and ServiceImport;
+[objects.md](objects.md) explains their conditions and labels.
 {{ range $groupVersions }}
 - {{ markdownRenderGVLink . }}
 {{- end }}
