@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1alpha1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/tombolo-mcs/tombolo/coredns-plugin/clusterset/internal/zone"
 )
 
 // feed is the interface of the table for the reflector of one kind: a client-go ReflectorStore that stores records, not objects.
@@ -18,37 +20,34 @@ import (
 type feed struct {
 	table      *table
 	kind       kind
-	names      names
+	names      zone.Names
 	namespaces map[string]struct{} // empty: all
 	gauges     gauges
 }
-
-// ignored is the record of an object in a namespace that is not served.
-type ignored struct{ header }
 
 // Transformer returns the function that converts objects to records.
 func (f *feed) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) { return f.record(object) }
 }
 
-func (f *feed) record(object any) (record, error) {
-	var r record
+func (f *feed) record(object any) (zone.Record, error) {
+	var r zone.Record
 	switch o := object.(type) {
-	case record:
+	case zone.Record:
 		return o, nil
 	case cache.DeletedFinalStateUnknown:
 		return f.record(o.Obj)
 	case *v1beta1.ServiceImport:
-		r = f.names.importOf(o)
+		r = f.names.ImportOf(o)
 	case *v1alpha1.ServiceImport:
-		r = f.names.importOfAlpha(o)
+		r = f.names.ImportOfAlpha(o)
 	case *discoveryv1.EndpointSlice:
-		r = f.names.sliceOf(o)
+		r = f.names.SliceOf(o)
 	default:
 		return nil, fmt.Errorf("a %T is neither a ServiceImport nor an EndpointSlice", object)
 	}
-	if _, ok := f.namespaces[r.id().namespace]; !ok && len(f.namespaces) > 0 {
-		return &ignored{header{object: r.id()}}, nil
+	if _, ok := f.namespaces[r.ID().Namespace]; !ok && len(f.namespaces) > 0 {
+		return zone.IgnoredOf(r), nil
 	}
 	return r, nil
 }
@@ -63,7 +62,7 @@ func (f *feed) Update(object any) error {
 	if err != nil {
 		return err
 	}
-	if _, ok := r.(*ignored); ok {
+	if _, ok := r.(*zone.Ignored); ok {
 		return nil
 	}
 	if f.table.put(f.kind, r) {
@@ -79,20 +78,20 @@ func (f *feed) Delete(object any) error {
 	if err != nil {
 		return err
 	}
-	f.table.remove(f.kind, r.id())
+	f.table.remove(f.kind, r.ID())
 	return nil
 }
 
 // Replace replaces all objects of the kind by those of a list.
 func (f *feed) Replace(objects []any, _ string) error {
 	f.gauges.received(f.kind, time.Now())
-	list := make([]record, 0, len(objects))
+	list := make([]zone.Record, 0, len(objects))
 	for _, object := range objects {
 		r, err := f.record(object)
 		if err != nil {
 			return err
 		}
-		if _, ok := r.(*ignored); !ok {
+		if _, ok := r.(*zone.Ignored); !ok {
 			list = append(list, r)
 		}
 	}
@@ -112,8 +111,8 @@ func (f *feed) Bookmark(string) error {
 }
 
 // logRefusals logs the refusals of a changed object.
-func (f *feed) logRefusals(r record) {
-	for _, refusal := range r.refused() {
-		log.Warningf("%s %s/%s: %s", f.kind, r.id().namespace, r.id().name, refusal.detail)
+func (f *feed) logRefusals(r zone.Record) {
+	for _, refusal := range r.Refused() {
+		log.Warningf("%s %s/%s: %s", f.kind, r.ID().Namespace, r.ID().Name, refusal.Detail)
 	}
 }

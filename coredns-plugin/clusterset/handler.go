@@ -13,6 +13,8 @@ import (
 	clog "github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
+
+	"github.com/tombolo-mcs/tombolo/coredns-plugin/clusterset/internal/zone"
 )
 
 const name = "clusterset"
@@ -24,7 +26,7 @@ type Clusterset struct {
 	Next plugin.Handler
 	Fall fall.F
 
-	zones     []*zone
+	zones     []*zone.Zone
 	publisher *publisher
 	crdAbsent atomic.Bool // the API server does not serve ServiceImports
 }
@@ -54,7 +56,7 @@ func (c *Clusterset) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.
 		// Not written here, so that no cache stores it, and not passed to the next plugin, because the name may exist (spec N8).
 		return dns.RcodeServerFailure, nil
 	}
-	found, exists := z.find(lower, state.QType())
+	found, exists := z.Find(lower, state.QType())
 	if !exists && c.Fall.Through(lower) {
 		return plugin.NextOrFailure(c.Name(), c.Next, ctx, w, r)
 	}
@@ -64,9 +66,9 @@ func (c *Clusterset) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.
 	switch {
 	case !exists:
 		m.Rcode = dns.RcodeNameError
-		m.Ns = z.soa().rotated()
-	case found == nil || found.count == 0:
-		m.Ns = z.soa().rotated()
+		m.Ns = z.SOA().Rotated()
+	case found == nil || found.Count == 0:
+		m.Ns = z.SOA().Rotated()
 	default:
 		fill(m, &state, found)
 	}
@@ -77,28 +79,28 @@ func (c *Clusterset) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.
 }
 
 // fill adds an answer to the reply: with its owner in the case of the question, and with the additional section if it fits.
-func fill(m *dns.Msg, state *request.Request, found *answer) {
-	m.Answer = found.rotated()
+func fill(m *dns.Msg, state *request.Request, found *zone.Answer) {
+	m.Answer = found.Rotated()
 	if asked := state.Req.Question[0].Name; m.Answer[0].Header().Name != asked {
-		m.Answer = owned(m.Answer, asked)
+		m.Answer = zone.Owned(m.Answer, asked)
 	}
-	if len(found.additional) == 0 {
+	if len(found.Additional) == 0 {
 		return
 	}
 	size := state.Size()
 	if opt := state.Req.IsEdns0(); opt != nil {
 		size -= dns.Len(opt)
 	}
-	if found.fits(size) {
-		m.Extra = found.additional[:len(found.additional):len(found.additional)]
+	if found.Fits(size) {
+		m.Extra = found.Additional[:len(found.Additional):len(found.Additional)]
 	}
 }
 
 // zoneOf returns the longest of the zones that contain a name in lower case, nil if none does.
-func (c *Clusterset) zoneOf(lower string) *zone {
-	var longest *zone
+func (c *Clusterset) zoneOf(lower string) *zone.Zone {
+	var longest *zone.Zone
 	for _, z := range c.zones {
-		if z.contains(lower) && (longest == nil || len(z.name) > len(longest.name)) {
+		if z.Contains(lower) && (longest == nil || len(z.Name) > len(longest.Name)) {
 			longest = z
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/miekg/dns"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/tombolo-mcs/tombolo/coredns-plugin/clusterset/internal/zone"
 	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
@@ -189,7 +190,7 @@ func TestAnswersAreConsistentWhileServicesChange(t *testing.T) {
 	var asking sync.WaitGroup
 	for range 4 {
 		asking.Go(func() {
-			serial := w.cs.zones[0].serial.load()
+			serial := w.serial()
 			for {
 				select {
 				case <-stop:
@@ -217,7 +218,7 @@ func TestAnswersAreConsistentWhileServicesChange(t *testing.T) {
 						return
 					}
 				}
-				if now := w.cs.zones[0].soa().records[0].(*dns.SOA).Serial; newer(serial, now) {
+				if now := w.serial(); zone.Newer(serial, now) {
 					t.Errorf("serial %d after %d", now, serial)
 				} else {
 					serial = now

@@ -11,6 +11,7 @@ import (
 	"github.com/miekg/dns"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/tombolo-mcs/tombolo/coredns-plugin/clusterset/internal/zone"
 	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
@@ -68,16 +69,16 @@ func TestOneHostnameInManySlices(t *testing.T) {
 		"_p-7._tcp.db.shop.svc.clusterset.local.": 1,
 		"_odd._tcp.db.shop.svc.clusterset.local.": 200,
 	} {
-		var found *answer
-		if cost := octets(func() { found, _ = w.cs.zones[0].find(question, dns.TypeSRV) }); cost > most {
+		var found *zone.Answer
+		if cost := octets(func() { found, _ = w.cs.zones[0].Find(question, dns.TypeSRV) }); cost > most {
 			t.Errorf("%s: %d octets allocated", question, cost)
 		}
-		if found == nil || found.count != want || len(found.additional) != 2000 {
+		if found == nil || found.Count != want || len(found.Additional) != 2000 {
 			t.Errorf("%s: %+v, want %d records and 2000 addresses", question, found, want)
 			continue
 		}
-		for i, r := range found.records[:want] {
-			if srv := r.(*dns.SRV); srv.Target != "x.east.db.shop.svc.clusterset.local." || (i > 0 && srv.Port <= found.records[i-1].(*dns.SRV).Port) {
+		for i, r := range found.RRset() {
+			if srv := r.(*dns.SRV); srv.Target != "x.east.db.shop.svc.clusterset.local." || (i > 0 && srv.Port <= found.RRset()[i-1].(*dns.SRV).Port) {
 				t.Errorf("%s: record %d is %v", question, i, srv)
 			}
 		}
@@ -99,15 +100,15 @@ func TestOneHostnameInManySlices(t *testing.T) {
 func TestAnswersThatAreNotKept(t *testing.T) {
 	w := spread{slices: 1000, ports: 30}.world(t)
 	const question = "_p-7._tcp.db.shop.svc.clusterset.local."
-	ask := func() *answer {
-		found, _ := w.cs.zones[0].find(question, dns.TypeSRV)
+	ask := func() *zone.Answer {
+		found, _ := w.cs.zones[0].Find(question, dns.TypeSRV)
 		return found
 	}
-	if first := ask(); first.count != maxSRV || first == ask() {
-		t.Fatalf("%d records, or the answer is kept", first.count)
+	if first := ask(); first.Count != zone.MaxSRV || first == ask() {
+		t.Fatalf("%d records, or the answer is kept", first.Count)
 	}
-	if got := testing.AllocsPerRun(3, func() { ask() }); got > 4*maxSRV {
-		t.Errorf("%.0f allocations for %d records of 10,000", got, maxSRV)
+	if got := testing.AllocsPerRun(3, func() { ask() }); got > 4*zone.MaxSRV {
+		t.Errorf("%.0f allocations for %d records of 10,000", got, zone.MaxSRV)
 	}
 }
 
@@ -116,10 +117,10 @@ func TestMoreRecordsThanAMessageHolds(t *testing.T) {
 	w := spread{slices: 500, hostname: "x"}.world(t)
 	first := map[string]bool{}
 	for range 10 {
-		found, _ := w.cs.zones[0].find("db.shop.svc.clusterset.local.", dns.TypeA)
-		shown := found.rotated()
-		if found.count != 5000 || len(shown) != maxRecords || cap(shown) != maxRecords {
-			t.Fatalf("%d of %d records, room for %d", len(shown), found.count, cap(shown))
+		found, _ := w.cs.zones[0].Find("db.shop.svc.clusterset.local.", dns.TypeA)
+		shown := found.Rotated()
+		if found.Count != 5000 || len(shown) != 1<<12 || cap(shown) != 1<<12 {
+			t.Fatalf("%d of %d records, room for %d", len(shown), found.Count, cap(shown))
 		}
 		first[shown[0].String()] = true
 	}
@@ -127,8 +128,8 @@ func TestMoreRecordsThanAMessageHolds(t *testing.T) {
 	if reply := w.ask("db.shop.svc.clusterset.local.", dns.TypeA); !reply.Truncated || len(reply.Answer) < 4000 {
 		t.Errorf("over TCP: truncated %t, %d records", reply.Truncated, len(reply.Answer))
 	}
-	if found, _ := w.cs.zones[0].find("db.shop.svc.clusterset.local.", dns.TypeSRV); found.count != 500 || len(found.additional) != 0 {
-		t.Errorf("%d SRV records with %d additional ones", found.count, len(found.additional))
+	if found, _ := w.cs.zones[0].Find("db.shop.svc.clusterset.local.", dns.TypeSRV); found.Count != 500 || len(found.Additional) != 0 {
+		t.Errorf("%d SRV records with %d additional ones", found.Count, len(found.Additional))
 	}
 }
 

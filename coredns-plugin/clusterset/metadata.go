@@ -19,7 +19,7 @@ func (c *Clusterset) Metadata(ctx context.Context, state request.Request) contex
 	if z == nil {
 		return ctx
 	}
-	q := parseName(strings.TrimSuffix(lower[:len(lower)-len(z.name)], "."))
+	q := parseName(strings.TrimSuffix(lower[:len(lower)-len(z.Name)], "."))
 	for label, value := range map[string]string{
 		"kind": q.kind, "namespace": q.namespace, "service": q.service, "cluster": q.cluster,
 		"endpoint": q.endpoint, "port-name": q.port, "protocol": q.protocol,

@@ -9,6 +9,8 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/tombolo-mcs/tombolo/coredns-plugin/clusterset/internal/zone"
 )
 
 const subsystem = "clusterset"
@@ -71,8 +73,8 @@ func (g gauges) published(t totals, took time.Duration) {
 	rebuildHistogram.WithLabelValues(g.zones).Observe(took.Seconds())
 }
 
-func (g gauges) refused(counts map[reason]int) {
-	for _, r := range reasons {
+func (g gauges) refused(counts map[zone.Reason]int) {
+	for _, r := range zone.Reasons {
 		refusedGauge.WithLabelValues(g.zones, string(r)).Set(float64(counts[r]))
 	}
 }

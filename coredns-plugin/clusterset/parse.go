@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/tombolo-mcs/tombolo/coredns-plugin/clusterset/internal/zone"
 )
 
 const (
@@ -33,7 +35,7 @@ type options struct {
 	namespaces     map[string]struct{}
 	fall           fall.F
 	kinds          []kind
-	empty          emptyServices
+	empty          zone.EmptyServices
 	startupTimeout time.Duration
 }
 
@@ -70,7 +72,7 @@ func (a api) load() (*rest.Config, error) {
 func parse(c *caddy.Controller) (options, error) {
 	o := options{
 		ttl: defaultTTL, namespaces: map[string]struct{}{}, kinds: []kind{kindImport, kindSlice},
-		empty: serveEmpty, startupTimeout: defaultStartupTimeout,
+		empty: zone.ServeEmpty, startupTimeout: defaultStartupTimeout,
 	}
 	stanzas := 0
 	for c.Next() {
@@ -112,7 +114,7 @@ func (o *options) parseZones(c *caddy.Controller, args []string) error {
 	if len(o.zones) == 0 {
 		return c.Errf("no zone: name one, as in \"%s clusterset.local\"", name)
 	}
-	if newNames(o.zones).octets < len("a.b.svc.") {
+	if zone.NewNames(o.zones).Octets < len("a.b.svc.") {
 		return c.Errf("the zone is so long that no service has a name in it: choose a shorter one")
 	}
 	return nil
@@ -126,7 +128,7 @@ func (o *options) check(c *caddy.Controller) error {
 		return c.Errf("kubeconfig already says where the API server is: remove endpoint and tls, or kubeconfig")
 	case a.endpoint == "" && a.ca != "":
 		return c.Errf("tls goes with endpoint: add it, or remove tls")
-	case len(o.kinds) == 1 && o.empty == ignoreEmpty:
+	case len(o.kinds) == 1 && o.empty == zone.IgnoreEmpty:
 		return c.Errf("ignore empty_service needs the endpoints: remove it, or noendpoints")
 	}
 	return nil
@@ -193,7 +195,7 @@ var properties = map[string]func(o *options, c *caddy.Controller, args []string)
 		if len(args) != 1 || args[0] != "empty_service" {
 			return c.Errf("the only thing to ignore is an empty service: \"ignore empty_service\"")
 		}
-		o.empty = ignoreEmpty
+		o.empty = zone.IgnoreEmpty
 		return nil
 	},
 	"startup_timeout": func(o *options, c *caddy.Controller, args []string) error {

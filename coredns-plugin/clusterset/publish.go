@@ -8,37 +8,39 @@ import (
 	"reflect"
 	"sync/atomic"
 	"time"
+
+	"github.com/tombolo-mcs/tombolo/coredns-plugin/clusterset/internal/zone"
 )
 
 // publisher publishes the changes of the table in the zones. It is their only writer.
 type publisher struct {
 	table  *table
-	zones  []*zone
-	empty  emptyServices
+	zones  []*zone.Zone
+	empty  zone.EmptyServices
 	gauges gauges
 
 	synced   atomic.Bool
 	done     chan struct{} // closed with the first publication
-	services map[serviceKey]*service
+	services map[zone.ServiceKey]*zone.Service
 	totals   totals
 }
 
 // totals are the numbers of what is served.
 type totals struct{ clusterSetIP, headless, endpoints int }
 
-func (t *totals) add(s *service, by int) {
+func (t *totals) add(s *zone.Service, by int) {
 	switch {
 	case s == nil:
-	case s.headless():
+	case s.Headless():
 		t.headless += by
-		t.endpoints += by * s.endpoints()
+		t.endpoints += by * s.Endpoints()
 	default:
 		t.clusterSetIP += by
 	}
 }
 
-func newPublisher(t *table, zones []*zone, empty emptyServices, g gauges) *publisher {
-	return &publisher{table: t, zones: zones, empty: empty, gauges: g, done: make(chan struct{}), services: map[serviceKey]*service{}}
+func newPublisher(t *table, zones []*zone.Zone, empty zone.EmptyServices, g gauges) *publisher {
+	return &publisher{table: t, zones: zones, empty: empty, gauges: g, done: make(chan struct{}), services: map[zone.ServiceKey]*zone.Service{}}
 }
 
 // run publishes until ctx ends.
@@ -67,9 +69,9 @@ func (p *publisher) publish(now time.Time) time.Duration {
 	if !known {
 		return 0
 	}
-	visible := map[serviceKey]*service{}
+	visible := map[zone.ServiceKey]*zone.Service{}
 	for key, c := range changes {
-		old, s := p.services[key], newService(c.imported, c.slices, p.empty)
+		old, s := p.services[key], zone.NewService(c.imported, c.slices, p.empty)
 		if reflect.DeepEqual(old, s) { // not equality.Semantic: the fields are unexported
 			continue
 		}
@@ -83,28 +85,11 @@ func (p *publisher) publish(now time.Time) time.Duration {
 	}
 	var pause time.Duration
 	for _, z := range p.zones {
-		pause = max(pause, z.publish(visible, now))
+		pause = max(pause, z.Publish(visible, now))
 	}
 	if p.synced.CompareAndSwap(false, true) {
 		close(p.done)
 	}
 	p.gauges.published(p.totals, time.Since(now))
 	return pause
-}
-
-// publish puts the services that changed into the zone, and then increases the serial number, so that a client that reads the
-// number finds the change. It returns how long the next change must wait.
-func (z *zone) publish(changes map[serviceKey]*service, now time.Time) time.Duration {
-	if len(changes) == 0 && z.serial.load() != 0 {
-		return 0
-	}
-	nodes := make(map[serviceKey]*node, len(changes))
-	for key, s := range changes {
-		nodes[key] = nil
-		if s != nil {
-			nodes[key] = newNode(s, z.name, z.ttl)
-		}
-	}
-	z.services.publish(nodes)
-	return z.serial.advance(now)
 }

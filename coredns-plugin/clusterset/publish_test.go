@@ -14,6 +14,7 @@ import (
 	"github.com/miekg/dns"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/coredns-plugin/clusterset/internal/zone"
 	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
@@ -51,7 +52,7 @@ func TestChangesAreSeen(t *testing.T) {
 		w.publish()
 		check.Equal(t, step.name, step.want, text(w.ask(step.ask, dns.TypeA)))
 		now := serial()
-		if moved := newer(now, last); moved != step.visible || (!moved && now != last) {
+		if moved := zone.Newer(now, last); moved != step.visible || (!moved && now != last) {
 			t.Errorf("%s: serial %d after %d", step.name, now, last)
 		}
 		last = now
@@ -86,7 +87,7 @@ func TestOptionsThatChangeWhatIsServed(t *testing.T) {
 		served  []string
 	}{
 		"default":              {options{}, []string{"web.shop", "empty.shop", "db.dark"}},
-		"ignore empty_service": {options{empty: ignoreEmpty}, []string{"web.shop", "db.dark"}},
+		"ignore empty_service": {options{empty: zone.IgnoreEmpty}, []string{"web.shop", "db.dark"}},
 		"noendpoints":          {options{kinds: []kind{kindImport}}, []string{"web.shop", "empty.shop"}},
 		"namespaces dark":      {options{namespaces: map[string]struct{}{"dark": {}}}, []string{"db.dark"}},
 	} {
@@ -107,9 +108,8 @@ func freshZone() string { return fmt.Sprintf("zone-%d.test.", rand.Uint64()) }
 // However often a zone changes, its serial number is not ahead of the clock, and each change is served within a tick.
 func TestPublicationsKeepPaceWithTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		zone := freshZone()
-		w := unsynced(t, options{zones: []string{zone}})
-		z := w.cs.zones[0]
+		served := freshZone()
+		w := unsynced(t, options{zones: []string{served}})
 		w.list()
 		go w.cs.publisher.run(t.Context())
 		synctest.Wait()
@@ -117,38 +117,17 @@ func TestPublicationsKeepPaceWithTheClock(t *testing.T) {
 			ips := []string{"10.96.0.1", "10.96.0.2"}[i%2:][:1]
 			begin := time.Now()
 			w.update(clusterSetIP("shop", "web", ips))
-			for w.ask("web.shop.svc."+zone, dns.TypeA).Rcode != dns.RcodeSuccess ||
-				w.ask("web.shop.svc."+zone, dns.TypeA).Answer[0].(*dns.A).A.String() != ips[0] {
+			for w.ask("web.shop.svc."+served, dns.TypeA).Rcode != dns.RcodeSuccess ||
+				w.ask("web.shop.svc."+served, dns.TypeA).Answer[0].(*dns.A).A.String() != ips[0] {
 				<-time.After(time.Millisecond) //nolint:forbidigo // the clock of a synctest bubble
 				synctest.Wait()
 			}
-			if took := time.Since(begin); took > tick {
+			if took := time.Since(begin); took > zone.Tick {
 				t.Fatalf("change %d was seen after %v", i, took)
 			}
-			if newer(z.serial.load(), ticks(time.Now())+1) {
-				t.Fatalf("change %d: serial %d, clock %d", i, z.serial.load(), ticks(time.Now()))
+			if clock := uint32(time.Now().UnixMilli() / zone.Tick.Milliseconds()); zone.Newer(w.serial(), clock+1) {
+				t.Fatalf("change %d: serial %d, clock %d", i, w.serial(), clock)
 			}
 		}
 	})
-}
-
-// A new instance for a zone, as after a reload, continues the serial number of the old one, even at the same time.
-func TestSerialAfterReload(t *testing.T) {
-	now, zone := time.UnixMilli(1_800_000_000_000), freshZone()
-	s := serialOf(zone)
-	s.advance(now)
-	s.advance(now)
-	before := s.load()
-	serialOf(zone).advance(now)
-	check.Equal(t, "serial after the reload", before+1, serialOf(zone).load())
-	check.Equal(t, "after the fourth change of a tick, the next waits", 4*tick, s.advance(now))
-	for range 100 {
-		if wait := s.advance(now.Add(-time.Hour)); wait > 10*tick {
-			t.Fatalf("with a clock that was set back, the next change waits %v", wait)
-		}
-	}
-	var wraps serial
-	wraps.last.Store(1<<32 - 1)
-	wraps.advance(time.UnixMilli(0).Add(-10 * tick))
-	check.Equal(t, "serial after the greatest number", uint32(0), wraps.load())
 }

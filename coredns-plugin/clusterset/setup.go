@@ -14,6 +14,8 @@ import (
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
+
+	"github.com/tombolo-mcs/tombolo/coredns-plugin/clusterset/internal/zone"
 )
 
 func init() { plugin.Register(name, setup) }
@@ -50,12 +52,12 @@ func setup(c *caddy.Controller) error {
 }
 
 // assemble builds the plugin, which does not run yet.
-func assemble(o options, reader clients, local addresses) (*Clusterset, *work) {
+func assemble(o options, reader clients, local zone.Addresses) (*Clusterset, *work) {
 	g := gauges{zones: strings.Join(o.zones, ",")}
 	t := newTable(o.kinds...)
 	cs := &Clusterset{Fall: o.fall}
 	for _, z := range o.zones {
-		cs.zones = append(cs.zones, newZone(z, o.ttl, local))
+		cs.zones = append(cs.zones, zone.New(z, o.ttl, local))
 	}
 	cs.publisher = newPublisher(t, cs.zones, o.empty, g)
 	absent := make(chan struct{})
@@ -67,7 +69,7 @@ func assemble(o options, reader clients, local addresses) (*Clusterset, *work) {
 		}),
 	}
 	for _, k := range o.kinds {
-		w.feeds[k] = &feed{table: t, kind: k, names: newNames(o.zones), namespaces: o.namespaces, gauges: g}
+		w.feeds[k] = &feed{table: t, kind: k, names: zone.NewNames(o.zones), namespaces: o.namespaces, gauges: g}
 	}
 	g.start(o.kinds)
 	return cs, &work{watcher: w, publisher: cs.publisher, absent: absent}
@@ -110,35 +112,35 @@ func (w *work) stop() {
 
 // localAddresses returns the addresses of this server: those it is bound to, or else those of its interfaces. It returns loopback
 // addresses only if there are no others, because other machines cannot use them.
-func localAddresses(hosts []string) addresses {
-	var bound addresses
+func localAddresses(hosts []string) zone.Addresses {
+	var bound zone.Addresses
 	for _, host := range hosts {
 		if a, err := netip.ParseAddr(host); err == nil && !a.IsUnspecified() {
-			bound.add(a.WithZone("").Unmap())
+			bound.Add(a.WithZone("").Unmap())
 		}
 	}
-	if bound.size() > 0 {
-		bound.sort()
+	if bound.Size() > 0 {
+		bound.Sort()
 		return bound
 	}
 	found, err := net.InterfaceAddrs()
 	if err != nil {
 		log.Warningf("the name server has no address in the zone: %v", err)
 	}
-	var global, loopback addresses
+	var global, loopback zone.Addresses
 	for _, f := range found {
 		prefix, err := netip.ParsePrefix(f.String())
 		switch a := prefix.Addr().Unmap(); {
 		case err != nil, a.IsLinkLocalUnicast():
 		case a.IsLoopback():
-			loopback.add(a)
+			loopback.Add(a)
 		default:
-			global.add(a)
+			global.Add(a)
 		}
 	}
-	if global.size() == 0 {
+	if global.Size() == 0 {
 		global = loopback
 	}
-	global.sort()
+	global.Sort()
 	return global
 }

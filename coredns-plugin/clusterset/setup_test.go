@@ -33,6 +33,7 @@ import (
 	_ "github.com/coredns/coredns/plugin/reload"
 	_ "github.com/coredns/coredns/plugin/transfer"
 
+	"github.com/tombolo-mcs/tombolo/coredns-plugin/clusterset/internal/zone"
 	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
@@ -46,7 +47,7 @@ func TestParse(t *testing.T) {
 			o.namespaces = map[string]struct{}{"a": {}, "b": {}, "c": {}}
 		},
 		"clusterset {\n ttl 3600\n kubeconfig f\n ignore empty_service\n}": func(o *options) {
-			o.ttl, o.api, o.empty = 3600, api{kubeconfig: "f"}, ignoreEmpty
+			o.ttl, o.api, o.empty = 3600, api{kubeconfig: "f"}, zone.IgnoreEmpty
 		},
 		"clusterset {\n kubeconfig f c\n}": func(o *options) { o.api = api{kubeconfig: "f", context: "c"} },
 		"clusterset {\n endpoint https://e\n tls a b c\n}": func(o *options) {
@@ -55,7 +56,7 @@ func TestParse(t *testing.T) {
 	} {
 		c := caddy.NewTestController("dns", corefile)
 		c.ServerBlockKeys = []string{"dns://block.test.:53", "0.10.in-addr.arpa."}
-		want := options{zones: []string{"block.test."}, ttl: 5, kinds: []kind{kindImport, kindSlice}, empty: serveEmpty, startupTimeout: 5 * time.Second}
+		want := options{zones: []string{"block.test."}, ttl: 5, kinds: []kind{kindImport, kindSlice}, empty: zone.ServeEmpty, startupTimeout: 5 * time.Second}
 		change(&want)
 		got, err := parse(c)
 		if err != nil {
@@ -131,7 +132,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("zone %q", z)
 			}
 		}
-		if o.ttl > maxTTL || o.startupTimeout < 0 || newNames(o.zones).octets < len("a.b.svc.") {
+		if o.ttl > maxTTL || o.startupTimeout < 0 || zone.NewNames(o.zones).Octets < len("a.b.svc.") {
 			t.Errorf("%+v", o)
 		}
 	})

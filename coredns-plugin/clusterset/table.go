@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/tombolo-mcs/tombolo/coredns-plugin/clusterset/internal/zone"
 )
 
 // kind is a kind of object that is read.
@@ -25,31 +27,31 @@ type table struct {
 	notify chan struct{} // has an element if there may be changes
 
 	mu      sync.Mutex
-	objects map[kind]map[objectKey]record
-	slices  map[serviceKey]map[objectKey]*mirrored
+	objects map[kind]map[zone.ObjectKey]zone.Record
+	slices  map[zone.ServiceKey]map[zone.ObjectKey]*zone.Mirrored
 	listed  map[kind]bool
-	dirty   map[serviceKey]struct{}
-	refused map[reason]int
+	dirty   map[zone.ServiceKey]struct{}
+	refused map[zone.Reason]int
 }
 
 func newTable(kinds ...kind) *table {
 	t := &table{
 		kinds:   kinds,
 		notify:  make(chan struct{}, 1),
-		objects: map[kind]map[objectKey]record{},
-		slices:  map[serviceKey]map[objectKey]*mirrored{},
+		objects: map[kind]map[zone.ObjectKey]zone.Record{},
+		slices:  map[zone.ServiceKey]map[zone.ObjectKey]*zone.Mirrored{},
 		listed:  map[kind]bool{},
-		dirty:   map[serviceKey]struct{}{},
-		refused: map[reason]int{},
+		dirty:   map[zone.ServiceKey]struct{}{},
+		refused: map[zone.Reason]int{},
 	}
 	for _, k := range kinds {
-		t.objects[k] = map[objectKey]record{}
+		t.objects[k] = map[zone.ObjectKey]zone.Record{}
 	}
 	return t
 }
 
 // put stores a record. It reports false if it is stored already.
-func (t *table) put(k kind, r record) bool {
+func (t *table) put(k kind, r zone.Record) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.signal()
@@ -57,7 +59,7 @@ func (t *table) put(k kind, r record) bool {
 }
 
 // remove removes an object.
-func (t *table) remove(k kind, key objectKey) {
+func (t *table) remove(k kind, key zone.ObjectKey) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.signal()
@@ -65,14 +67,14 @@ func (t *table) remove(k kind, key objectKey) {
 }
 
 // replace replaces all records of a kind by those of a list, and returns those that changed.
-func (t *table) replace(k kind, list []record) []record {
+func (t *table) replace(k kind, list []zone.Record) []zone.Record {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.signal()
-	known := make(map[objectKey]struct{}, len(list))
-	var changes []record
+	known := make(map[zone.ObjectKey]struct{}, len(list))
+	var changes []zone.Record
 	for _, r := range list {
-		known[r.id()] = struct{}{}
+		known[r.ID()] = struct{}{}
 		if t.set(k, r) {
 			changes = append(changes, r)
 		}
@@ -86,40 +88,40 @@ func (t *table) replace(k kind, list []record) []record {
 	return changes
 }
 
-func (t *table) set(k kind, r record) bool {
+func (t *table) set(k kind, r zone.Record) bool {
 	// equality.Semantic does not look into unexported fields.
-	if reflect.DeepEqual(t.objects[k][r.id()], r) {
+	if reflect.DeepEqual(t.objects[k][r.ID()], r) {
 		return false
 	}
-	t.unset(k, r.id())
-	t.objects[k][r.id()] = r
-	t.dirty[r.service()] = struct{}{}
-	for _, refusal := range r.refused() {
-		t.refused[refusal.reason]++
+	t.unset(k, r.ID())
+	t.objects[k][r.ID()] = r
+	t.dirty[r.Service()] = struct{}{}
+	for _, refusal := range r.Refused() {
+		t.refused[refusal.Reason]++
 	}
-	if m, ok := r.(*mirrored); ok {
-		if t.slices[m.key] == nil {
-			t.slices[m.key] = map[objectKey]*mirrored{}
+	if m, ok := r.(*zone.Mirrored); ok {
+		if t.slices[m.Service()] == nil {
+			t.slices[m.Service()] = map[zone.ObjectKey]*zone.Mirrored{}
 		}
-		t.slices[m.key][m.object] = m
+		t.slices[m.Service()][m.ID()] = m
 	}
 	return true
 }
 
-func (t *table) unset(k kind, key objectKey) {
+func (t *table) unset(k kind, key zone.ObjectKey) {
 	old := t.objects[k][key]
 	if old == nil {
 		return
 	}
 	delete(t.objects[k], key)
-	t.dirty[old.service()] = struct{}{}
-	for _, refusal := range old.refused() {
-		t.refused[refusal.reason]--
+	t.dirty[old.Service()] = struct{}{}
+	for _, refusal := range old.Refused() {
+		t.refused[refusal.Reason]--
 	}
-	if m, ok := old.(*mirrored); ok {
-		delete(t.slices[m.key], key)
-		if len(t.slices[m.key]) == 0 {
-			delete(t.slices, m.key)
+	if m, ok := old.(*zone.Mirrored); ok {
+		delete(t.slices[m.Service()], key)
+		if len(t.slices[m.Service()]) == 0 {
+			delete(t.slices, m.Service())
 		}
 	}
 }
@@ -134,13 +136,13 @@ func (t *table) signal() {
 
 // changed has the records of a service to build.
 type changed struct {
-	imported *imported
-	slices   []*mirrored
+	imported *zone.Imported
+	slices   []*zone.Mirrored
 }
 
 // take returns the services that changed since the last call. It reports false until all kinds have been listed: a kind that is not
 // listed is not empty (spec N8).
-func (t *table) take() (map[serviceKey]changed, bool) {
+func (t *table) take() (map[zone.ServiceKey]changed, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, k := range t.kinds {
@@ -148,10 +150,10 @@ func (t *table) take() (map[serviceKey]changed, bool) {
 			return nil, false
 		}
 	}
-	changes := make(map[serviceKey]changed, len(t.dirty))
+	changes := make(map[zone.ServiceKey]changed, len(t.dirty))
 	for key := range t.dirty {
 		name, namespace, _ := strings.Cut(string(key), ".")
-		i, _ := t.objects[kindImport][objectKey{namespace, name}].(*imported)
+		i, _ := t.objects[kindImport][zone.ObjectKey{Namespace: namespace, Name: name}].(*zone.Imported)
 		changes[key] = changed{i, slices.Collect(maps.Values(t.slices[key]))}
 	}
 	clear(t.dirty)
@@ -159,7 +161,7 @@ func (t *table) take() (map[serviceKey]changed, bool) {
 }
 
 // refusals returns the number of objects with a refusal, by reason.
-func (t *table) refusals() map[reason]int {
+func (t *table) refusals() map[zone.Reason]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.refused)

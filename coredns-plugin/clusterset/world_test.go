@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/coredns-plugin/clusterset/internal/zone"
 	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
@@ -51,9 +53,12 @@ func unsynced(t testing.TB, o options) *world {
 	if len(o.kinds) == 0 {
 		o.kinds = []kind{kindImport, kindSlice}
 	}
-	o.empty = cmp.Or(o.empty, serveEmpty)
+	o.empty = cmp.Or(o.empty, zone.ServeEmpty)
 	o.ttl = cmp.Or(o.ttl, defaultTTL)
-	cs, work := assemble(o, clients{}, addressSet("192.0.2.53", "2001:db8::53"))
+	var local zone.Addresses
+	local.Add(netip.MustParseAddr("192.0.2.53"))
+	local.Add(netip.MustParseAddr("2001:db8::53"))
+	cs, work := assemble(o, clients{}, local)
 	return &world{t: t, cs: cs, w: work}
 }
 
@@ -120,6 +125,9 @@ func (w *world) send(m *dns.Msg, from net.Addr) *dns.Msg {
 	return reply
 }
 
+// serial returns the serial number of the first zone.
+func (w *world) serial() uint32 { return w.cs.zones[0].SOA().RRset()[0].(*dns.SOA).Serial }
+
 // writer stores the reply.
 type writer struct {
 	dns.ResponseWriter
@@ -155,19 +163,6 @@ func text(m *dns.Msg) string {
 func recordText(r dns.RR) string {
 	fields := strings.SplitN(r.String(), "\t", 5)
 	return fields[0] + " " + fields[3] + " " + fields[4]
-}
-
-func addressSet(texts ...string) addresses {
-	var s addresses
-	for _, t := range texts {
-		a, ok := parseAddress(t)
-		if !ok {
-			panic(t)
-		}
-		s.add(a)
-	}
-	s.sort()
-	return s
 }
 
 func clusterSetIP(namespace, name string, ips []string, ports ...v1beta1.ServicePort) *v1beta1.ServiceImport {

@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package clusterset
+package zone
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ type port struct {
 }
 
 // addPort appends a port unless it is refused.
-func (n names) addPort(h *header, ports *[]port, name string, protocol corev1.Protocol, number int32) {
+func (n Names) addPort(h *header, ports *[]port, name string, protocol corev1.Protocol, number int32) {
 	p := port{name: lowered(name), protocol: "tcp"}
 	if protocol != "" {
 		p.protocol = lowered(string(protocol))
@@ -28,17 +28,17 @@ func (n names) addPort(h *header, ports *[]port, name string, protocol corev1.Pr
 	switch p.protocol {
 	case "tcp", "udp", "sctp":
 	default:
-		h.refusef(refusedPort, "protocol %q is unknown", protocol)
+		h.refusef(RefusedPort, "protocol %q is unknown", protocol)
 		return
 	}
 	if len(validation.IsValidPortNum(int(number))) > 0 {
-		h.refusef(refusedPort, "%d is no port", number)
+		h.refusef(RefusedPort, "%d is no port", number)
 		return
 	}
 	p.number = uint16(number)
 	// The label is the name behind an underscore (RFC 2782), and no label has more than 63 characters.
 	if name != "" && (len(validation.IsDNS1123Label("x"+p.name)) > 0 || !n.fit(h.key, "_"+p.name, "_"+p.protocol)) {
-		h.refusef(refusedPort, "port name %q cannot be a name in DNS", name)
+		h.refusef(RefusedPort, "port name %q cannot be a name in DNS", name)
 		return
 	}
 	*ports = append(*ports, p)
@@ -52,7 +52,7 @@ const maxPorts = 1000
 func (h *header) servedPorts(ports []port) []port {
 	sorted := sortedPorts(ports)
 	if len(sorted) > maxPorts {
-		h.refusef(refusedPort, "%d ports: the first %d are served", len(sorted), maxPorts)
+		h.refusef(RefusedPort, "%d ports: the first %d are served", len(sorted), maxPorts)
 		sorted = clipped(sorted[:maxPorts])
 	}
 	return sorted

@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package clusterset
+package zone
 
 import (
 	"math/rand/v2"
@@ -9,12 +9,12 @@ import (
 	"github.com/miekg/dns"
 )
 
-// answer is an RRset with the records of its additional section. It is immutable and shared by all queries: a record must be
+// Answer is an RRset with the records of its additional section. It is immutable and shared by all queries: a record must be
 // copied before it is changed.
-type answer struct {
+type Answer struct {
 	records    []dns.RR // the RRset twice, so that each rotation is a subslice
-	additional []dns.RR
-	count      int // records in the RRset
+	Additional []dns.RR
+	Count      int // records in the RRset
 	packed     int // octets of the message without OPT, names compressed
 	plain      int // the same, names not compressed
 }
@@ -27,8 +27,8 @@ const compressible = 1 << 14
 const maxRecords = 1 << 12
 
 // newAnswer returns the answer with these records, which all have the same owner and type.
-func newAnswer(records, additional []dns.RR) *answer {
-	a := &answer{count: len(records), additional: clipped(additional)}
+func newAnswer(records, additional []dns.RR) *Answer {
+	a := &Answer{Count: len(records), Additional: clipped(additional)}
 	if len(records) == 0 {
 		return a
 	}
@@ -46,28 +46,31 @@ func newAnswer(records, additional []dns.RR) *answer {
 	return a
 }
 
-// rotated returns the RRset, starting at a random record: clients that use the first record, and truncated answers, are spread
+// RRset returns the RRset in its fixed order.
+func (a *Answer) RRset() []dns.RR { return a.records[:a.Count:a.Count] }
+
+// Rotated returns the RRset, starting at a random record: clients that use the first record, and truncated answers, are spread
 // over all records. If there are more records than a message can hold, it returns just more than fit.
-func (a *answer) rotated() []dns.RR {
+func (a *Answer) Rotated() []dns.RR {
 	begin := 0
-	if a.count > 1 {
-		begin = rand.IntN(a.count)
+	if a.Count > 1 {
+		begin = rand.IntN(a.Count)
 	}
-	end := begin + min(a.count, maxRecords)
+	end := begin + min(a.Count, maxRecords)
 	return a.records[begin:end:end]
 }
 
-// fits reports whether a message with the additional section has at most size octets. If not, the section must be omitted, without
+// Fits reports whether a message with the additional section has at most size octets. If not, the section must be omitted, without
 // TC (RFC 2181, section 9).
-func (a *answer) fits(size int) bool {
+func (a *Answer) Fits(size int) bool {
 	if size >= compressible {
 		return a.plain <= size
 	}
 	return a.packed <= size
 }
 
-// owned returns copies of records, with this owner: the question's name in the question's own case.
-func owned(records []dns.RR, owner string) []dns.RR {
+// Owned returns copies of records, with this owner: the question's name in the question's own case.
+func Owned(records []dns.RR, owner string) []dns.RR {
 	copies := make([]dns.RR, len(records))
 	for i, record := range records {
 		copies[i] = dns.Copy(record)
@@ -86,7 +89,7 @@ func (r records) header(owner string, rrtype uint16) dns.RR_Header {
 }
 
 // a appends an A record for each IPv4 address. The records are in one allocation and share the addresses' bytes.
-func (r records) a(to []dns.RR, owner string, set addresses) []dns.RR {
+func (r records) a(to []dns.RR, owner string, set Addresses) []dns.RR {
 	all := make([]dns.A, len(set.v4))
 	for i := range set.v4 {
 		all[i] = dns.A{Hdr: r.header(owner, dns.TypeA), A: ip4(&set.v4[i])}
@@ -96,7 +99,7 @@ func (r records) a(to []dns.RR, owner string, set addresses) []dns.RR {
 }
 
 // aaaa appends an AAAA record for each IPv6 address.
-func (r records) aaaa(to []dns.RR, owner string, set addresses) []dns.RR {
+func (r records) aaaa(to []dns.RR, owner string, set Addresses) []dns.RR {
 	all := make([]dns.AAAA, len(set.v6))
 	for i := range set.v6 {
 		all[i] = dns.AAAA{Hdr: r.header(owner, dns.TypeAAAA), AAAA: ip6(&set.v6[i])}
@@ -106,7 +109,7 @@ func (r records) aaaa(to []dns.RR, owner string, set addresses) []dns.RR {
 }
 
 // both appends the A and AAAA records of an owner.
-func (r records) both(to []dns.RR, owner string, set addresses) []dns.RR {
+func (r records) both(to []dns.RR, owner string, set Addresses) []dns.RR {
 	return r.aaaa(r.a(to, owner, set), owner, set)
 }
 

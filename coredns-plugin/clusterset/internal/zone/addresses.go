@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package clusterset
+package zone
 
 import (
 	"bytes"
@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// addresses is a sorted set of IP addresses, of 4 or 16 bytes each. Callers of sort do not change it afterwards.
-type addresses struct {
+// Addresses is a sorted set of IP addresses, of 4 or 16 bytes each. Callers of Sort do not change it afterwards.
+type Addresses struct {
 	v4 [][4]byte
 	v6 [][16]byte
 }
 
-// add adds an address. The set is not in order until sort is called.
-func (s *addresses) add(a netip.Addr) {
+// Add adds an address. The set is not in order until Sort is called.
+func (s *Addresses) Add(a netip.Addr) {
 	if a.Is4() {
 		s.v4 = append(s.v4, a.As4())
 		return
@@ -27,14 +27,14 @@ func (s *addresses) add(a netip.Addr) {
 	s.v6 = append(s.v6, a.As16())
 }
 
-// merge adds the addresses of another set. The set is not in order until sort is called.
-func (s *addresses) merge(other addresses) {
+// merge adds the addresses of another set. The set is not in order until Sort is called.
+func (s *Addresses) merge(other Addresses) {
 	s.v4 = append(s.v4, other.v4...)
 	s.v6 = append(s.v6, other.v6...)
 }
 
-// sort sorts the set, removes duplicates and releases unused memory.
-func (s *addresses) sort() {
+// Sort sorts the set, removes duplicates and releases unused memory.
+func (s *Addresses) Sort() {
 	slices.SortFunc(s.v4, func(a, b [4]byte) int { return bytes.Compare(a[:], b[:]) })
 	slices.SortFunc(s.v6, func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) })
 	s.v4 = clipped(slices.Compact(s.v4))
@@ -48,11 +48,11 @@ func clipped[A any](s []A) []A {
 	return append(make([]A, 0, len(s)), s...)
 }
 
-// size returns the number of addresses.
-func (s *addresses) size() int { return len(s.v4) + len(s.v6) }
+// Size returns the number of addresses.
+func (s *Addresses) Size() int { return len(s.v4) + len(s.v6) }
 
 // all yields the addresses, IPv4 first.
-func (s *addresses) all() iter.Seq[netip.Addr] {
+func (s *Addresses) all() iter.Seq[netip.Addr] {
 	return func(yield func(netip.Addr) bool) {
 		for _, a := range s.v4 {
 			if !yield(netip.AddrFrom4(a)) {
@@ -68,7 +68,7 @@ func (s *addresses) all() iter.Seq[netip.Addr] {
 }
 
 // contains reports whether an address is in the set, which must be sorted.
-func (s *addresses) contains(a netip.Addr) bool {
+func (s *Addresses) contains(a netip.Addr) bool {
 	if a.Is4() {
 		_, found := slices.BinarySearchFunc(s.v4, a.As4(), func(x, y [4]byte) int { return bytes.Compare(x[:], y[:]) })
 		return found

@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package clusterset
+package zone
 
 import (
 	"sync"
@@ -14,8 +14,8 @@ import (
 // numbers may (RFC 1982).
 type serial struct{ last atomic.Uint32 }
 
-// tick is the unit of serial numbers: no zone changes more often than 50 times a second.
-const tick = 20 * time.Millisecond
+// Tick is the unit of serial numbers: no zone changes more often than 50 times a second.
+const Tick = 20 * time.Millisecond
 
 // maxPause is the longest wait before the next change, in ticks.
 const maxPause = 10
@@ -31,11 +31,11 @@ func serialOf(zone string) *serial {
 }
 
 func ticks(t time.Time) uint32 {
-	return uint32(t.UnixMilli() / tick.Milliseconds())
+	return uint32(t.UnixMilli() / Tick.Milliseconds())
 }
 
-// newer reports whether a is greater than b (RFC 1982, section 3.2).
-func newer(a, b uint32) bool { return int32(a-b) > 0 }
+// Newer reports whether a is greater than b (RFC 1982, section 3.2).
+func Newer(a, b uint32) bool { return int32(a-b) > 0 }
 
 func (s *serial) load() uint32 { return s.last.Load() }
 
@@ -45,11 +45,11 @@ func (s *serial) advance(now time.Time) time.Duration {
 	for {
 		last := s.last.Load()
 		next := ticks(now)
-		if last != 0 && !newer(next, last) {
+		if last != 0 && !Newer(next, last) {
 			next = last + 1
 		}
 		if s.last.CompareAndSwap(last, next) {
-			return tick * time.Duration(min(next-ticks(now)+1, maxPause))
+			return Tick * time.Duration(min(next-ticks(now)+1, maxPause))
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package clusterset
+package zone
 
 import (
 	"cmp"
@@ -13,24 +13,24 @@ import (
 	"github.com/miekg/dns"
 )
 
-// maxSRV is the maximum number of SRV records in an answer. It is more than a message can hold: a record has at least 19 octets and
+// MaxSRV is the maximum number of SRV records in an answer. It is more than a message can hold: a record has at least 19 octets and
 // an uncompressed target (RFC 2782) that ends in ".svc.<zone>". So the cost of an answer is bounded, however many endpoints and ports
 // a hostile cluster gives a service: the endpoints are sorted once (keptTargets), and their ports are never copied. Zone transfers
 // have all records.
-const maxSRV = 2500
+const MaxSRV = 2500
 
 // target is the target of SRV records: a name, its addresses, and its ports as its slices list them. The lists are those of the
 // slices, and must not be changed.
 type target struct {
 	name      string
-	addresses addresses
+	addresses Addresses
 	ports     [][]port
 }
 
 // targets yields the targets of the service: itself, or each of its endpoints' names (spec N2, N3).
 func (n *node) targets() iter.Seq[target] {
 	return func(yield func(target) bool) {
-		if !n.headless() {
+		if !n.Headless() {
 			yield(target{n.owner, n.ips, [][]port{n.ports}})
 			return
 		}
@@ -78,12 +78,12 @@ func (c *cluster) targets() iter.Seq[target] {
 		for i := 0; i < len(ends); {
 			t := target{name: ends[i].label}
 			for first := i; i < len(ends) && ends[i].label == t.name; i++ {
-				t.addresses.add(ends[i].address)
+				t.addresses.Add(ends[i].address)
 				if i == first || ends[i].of != ends[i-1].of {
 					t.ports = append(t.ports, c.slices[ends[i].of].ports)
 				}
 			}
-			t.addresses.sort()
+			t.addresses.Sort()
 			if !yield(t) {
 				return
 			}
@@ -94,7 +94,7 @@ func (c *cluster) targets() iter.Seq[target] {
 // keptTargets yields the same as targets, and keeps those of the clusters that it reaches, because the answers for all ports use
 // them.
 func (n *node) keptTargets() iter.Seq[target] {
-	if !n.headless() {
+	if !n.Headless() {
 		return n.targets()
 	}
 	return func(yield func(target) bool) {
@@ -114,21 +114,21 @@ func (n *node) keptTargets() iter.Seq[target] {
 
 // srvAnswer returns the SRV records for the selected ports of each list, one for each distinct target and port number, and the
 // targets' addresses. These are omitted if there are more than a message can hold, because the section must be complete.
-func (n *node) srvAnswer(owner string, wanted func([]port) []port) *answer {
+func (n *node) srvAnswer(owner string, wanted func([]port) []port) *Answer {
 	var found, additional []dns.RR
 	numbers, glue := numbers{wanted, map[*port][]uint16{}}, 0
 	for t := range n.keptTargets() {
 		list := numbers.of(t.ports)
-		for _, number := range list[:min(len(list), maxSRV-len(found))] {
+		for _, number := range list[:min(len(list), MaxSRV-len(found))] {
 			found = append(found, n.records.srv(owner, t.name, number))
 		}
-		if len(found) == maxSRV {
+		if len(found) == MaxSRV {
 			return newAnswer(found, nil)
 		}
 		if len(list) == 0 {
 			continue
 		}
-		if glue += t.addresses.size(); glue <= maxRecords {
+		if glue += t.addresses.Size(); glue <= maxRecords {
 			additional = n.both(additional, t.name, t.addresses)
 		}
 	}

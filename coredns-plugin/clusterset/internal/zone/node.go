@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package clusterset
+package zone
 
 import (
 	"cmp"
@@ -16,11 +16,11 @@ import (
 // parts are built at the first query, and kept. A change of the service creates a new node, which is cheap: a cluster may change its
 // service all the time.
 type node struct {
-	*service
+	*Service
 	records
 	owner string
 
-	a, aaaa, srv lazy[answer]
+	a, aaaa, srv lazy[Answer]
 	named        lazy[[]namedPort] // in order
 	ends         []lazy[[]target]  // of each cluster
 }
@@ -28,7 +28,7 @@ type node struct {
 // namedPort is the name "_<name>._<protocol>.<service>".
 type namedPort struct {
 	name, protocol string
-	srv            lazy[answer]
+	srv            lazy[Answer]
 }
 
 // lazy is a value that is built once, at its first use, however many queries need it at the same time.
@@ -43,9 +43,9 @@ func (l *lazy[V]) get(build func() *V) *V {
 }
 
 // newNode returns the node of a service in a zone.
-func newNode(s *service, zone string, ttl uint32) *node {
+func newNode(s *Service, zone string, ttl uint32) *node {
 	return &node{
-		service: s, records: records{ttl}, owner: string(s.key) + ".svc." + zone, ends: make([]lazy[[]target], len(s.clusters)),
+		Service: s, records: records{ttl}, owner: string(s.key) + ".svc." + zone, ends: make([]lazy[[]target], len(s.clusters)),
 	}
 }
 
@@ -70,7 +70,7 @@ func (n *node) namedPorts() []namedPort {
 
 // find returns the answer for a name, which is "<below><owner>", and nil for NODATA. It reports false if the name does not exist: it
 // has no record and no name below it (RFC 8020).
-func (n *node) find(name, below string, qtype uint16) (*answer, bool) {
+func (n *node) find(name, below string, qtype uint16) (*Answer, bool) {
 	if below == "" {
 		return n.self(qtype), true
 	}
@@ -93,16 +93,16 @@ func (n *node) find(name, below string, qtype uint16) (*answer, bool) {
 }
 
 // self returns the answer for the service's own name.
-func (n *node) self(qtype uint16) *answer {
+func (n *node) self(qtype uint16) *Answer {
 	switch qtype {
 	case dns.TypeA:
-		return n.a.get(func() *answer { return newAnswer(n.records.a(nil, n.owner, n.addresses()), nil) })
+		return n.a.get(func() *Answer { return newAnswer(n.records.a(nil, n.owner, n.addresses()), nil) })
 	case dns.TypeAAAA:
-		return n.aaaa.get(func() *answer { return newAnswer(n.records.aaaa(nil, n.owner, n.addresses()), nil) })
+		return n.aaaa.get(func() *Answer { return newAnswer(n.records.aaaa(nil, n.owner, n.addresses()), nil) })
 	case dns.TypeSRV:
-		return n.srv.get(func() *answer { return n.srvAnswer(n.owner, everyPort) })
+		return n.srv.get(func() *Answer { return n.srvAnswer(n.owner, everyPort) })
 	case dns.TypeANY: // one RRset is sufficient (RFC 8482, section 4.1)
-		if a := n.self(dns.TypeA); a.count > 0 {
+		if a := n.self(dns.TypeA); a.Count > 0 {
 			return a
 		}
 		return n.self(dns.TypeAAAA)
@@ -125,7 +125,7 @@ func (n *node) isParent(label string) bool {
 }
 
 // port returns the answer for the name of a port.
-func (n *node) port(name, protocol string, qtype uint16) (*answer, bool) {
+func (n *node) port(name, protocol string, qtype uint16) (*Answer, bool) {
 	ports := n.namedPorts()
 	i, found := sort.Find(len(ports), func(i int) int {
 		return cmp.Or(strings.Compare(name, ports[i].name), strings.Compare(protocol, ports[i].protocol))
@@ -137,26 +137,26 @@ func (n *node) port(name, protocol string, qtype uint16) (*answer, bool) {
 		return nil, true
 	}
 	p := &ports[i]
-	if len(ports)*n.endpoints() > maxKept {
+	if len(ports)*n.Endpoints() > maxKept {
 		return n.portAnswer(p), true
 	}
-	return p.srv.get(func() *answer { return n.portAnswer(p) }), true
+	return p.srv.get(func() *Answer { return n.portAnswer(p) }), true
 }
 
 // maxKept is the number of SRV records at the names of ports that are kept for a service (50 MB). Above it, they are built for each
 // query.
 const maxKept = 1 << 18
 
-func (n *node) portAnswer(p *namedPort) *answer {
+func (n *node) portAnswer(p *namedPort) *Answer {
 	owner := "_" + p.name + "._" + p.protocol + "." + n.owner
 	return n.srvAnswer(owner, portsNamed(p.name, p.protocol))
 }
 
 // host returns the answer for the name of an endpoint with these addresses. Such answers are not kept: they are small, many, and
 // rarely queried.
-func (n *node) host(owner string, set addresses, qtype uint16) (*answer, bool) {
+func (n *node) host(owner string, set Addresses, qtype uint16) (*Answer, bool) {
 	switch {
-	case set.size() == 0:
+	case set.Size() == 0:
 		return nil, false
 	case qtype == dns.TypeA, qtype == dns.TypeANY && len(set.v4) > 0:
 		return newAnswer(n.records.a(nil, owner, set), nil), true

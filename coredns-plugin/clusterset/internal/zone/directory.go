@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package clusterset
+package zone
 
 import (
 	"hash/maphash"
@@ -17,25 +17,25 @@ const shardCount = 256
 // directory has the nodes of a zone. Readers need no lock: each shard is an atomic pointer to an immutable map. There is one writer.
 type directory struct {
 	seed       maphash.Seed
-	shards     [shardCount]atomic.Pointer[map[serviceKey]*node]
+	shards     [shardCount]atomic.Pointer[map[ServiceKey]*node]
 	namespaces atomic.Pointer[map[string]int] // with the number of services
 }
 
 func newDirectory() *directory {
 	d := &directory{seed: maphash.MakeSeed()}
 	for i := range d.shards {
-		d.shards[i].Store(&map[serviceKey]*node{})
+		d.shards[i].Store(&map[ServiceKey]*node{})
 	}
 	d.namespaces.Store(&map[string]int{})
 	return d
 }
 
-func (d *directory) shard(key serviceKey) int {
+func (d *directory) shard(key ServiceKey) int {
 	return int(maphash.String(d.seed, string(key)) % shardCount)
 }
 
 // node returns the node of a service, nil if there is none.
-func (d *directory) node(key serviceKey) *node { return (*d.shards[d.shard(key)].Load())[key] }
+func (d *directory) node(key ServiceKey) *node { return (*d.shards[d.shard(key)].Load())[key] }
 
 // hasNamespace reports whether a service of this namespace is served.
 func (d *directory) hasNamespace(namespace string) bool { return (*d.namespaces.Load())[namespace] > 0 }
@@ -55,8 +55,8 @@ func (d *directory) all() iter.Seq[*node] {
 
 // publish replaces the nodes of services; nil removes a service. A namespace is added before its first service and removed after
 // its last, so that no ancestor of an existing name is ever denied (spec N6).
-func (d *directory) publish(changes map[serviceKey]*node) {
-	shards := map[int]map[serviceKey]*node{}
+func (d *directory) publish(changes map[ServiceKey]*node) {
+	shards := map[int]map[ServiceKey]*node{}
 	var added, removed []string // the namespaces of services
 	for key, n := range changes {
 		i := d.shard(key)
