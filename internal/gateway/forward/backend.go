@@ -116,7 +116,11 @@ func (b *backend) perform(a stream.Action) {
 			c.finish()
 		}
 	case stream.SendDone:
-		if err := c.conn.Send(wire.TypeDone, c.number, nil); err != nil {
+		var frames []byte
+		if a.End {
+			frames = wire.Append(frames, wire.TypeFin, c.number, nil)
+		}
+		if err := c.conn.SendFrames(wire.Append(frames, wire.TypeDone, c.number, nil)); err != nil {
 			c.lost(err)
 		}
 	case stream.FreeLink: // finish has it read on

@@ -187,7 +187,7 @@ func (l *link) free() {
 	l.current = nil
 	l.since = l.loop.Now()
 	switch {
-	case l.closing || !l.isUsable():
+	case l.closing || !l.isYoung():
 		l.lost(errSpare)
 		return
 	case !l.pinged.IsZero():

@@ -112,7 +112,7 @@ func (r *remote) take(avoid string) *link {
 		}
 		l := r.idle[i]
 		r.idle = slices.Delete(r.idle, i, i+1)
-		if l.isUsable() {
+		if l.isYoung() {
 			return l
 		}
 		l.close()

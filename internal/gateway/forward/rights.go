@@ -23,7 +23,10 @@ const (
 )
 
 // isUsable reports whether the link may carry another stream: it is not too old, and the certificates of both sides give the right.
-func (l *link) isUsable() bool { return time.Now().Before(l.expires) && l.conn.Check() == nil }
+func (l *link) isUsable() bool { return l.isYoung() && l.conn.Check() == nil }
+
+// isYoung reports whether the link is not too old for another stream. begin checks the rest.
+func (l *link) isYoung() bool { return time.Now().Before(l.expires) }
 
 var errTooOld = errors.New("the connection is too old for another stream")
 

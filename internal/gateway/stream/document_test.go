@@ -127,6 +127,9 @@ func word(s *Stream, e Event, a Action) string {
 	case a.Do == AbortLocal && s.side == Exporting && s.phase == opening: // there is no socket yet
 		return ""
 	}
+	if a.Do == SendDone && a.End {
+		return "send FIN and DONE"
+	}
 	words, known := map[Do]string{
 		Open: "", Finish: "", Connect: "get a connection", Identify: "identify the client", SendOpen: "send OPEN, then as DATA and FIN what was read", SendOpened: "send OPENED",
 		SendData: "send DATA", SendFin: "send FIN", SendReset: "send RESET", SendRefused: "send REFUSED", SendDone: "send DONE", WriteLocal: "write the bytes",

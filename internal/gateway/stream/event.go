@@ -69,7 +69,7 @@ const (
 	SendFin                // FIN
 	SendReset              // RESET, because the local socket has failed
 	SendRefused            // exporting: REFUSED because of Err
-	SendDone               // exporting
+	SendDone               // exporting: DONE, with End after FIN
 	WriteLocal             // Data
 	ShutLocal              // say that nothing more will be written
 	CloseLocal             // all was forwarded

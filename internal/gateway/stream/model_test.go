@@ -188,6 +188,9 @@ func (m *model) exports(p *path, e Event) {
 		case SendReset:
 			send(frame{kind: wire.TypeReset, err: ResetError{wire.CodeSocketReset}})
 		case SendDone:
+			if a.End {
+				send(frame{kind: wire.TypeFin})
+			}
 			send(frame{kind: wire.TypeDone})
 		case SendRefused:
 			p.refused = true

@@ -188,7 +188,11 @@ func (s *Stream) done(do []Action) []Action {
 		return do
 	}
 	s.phase = ended
-	return append(do, Action{Do: Finish}, Action{Do: CloseLocal}, Action{Do: SendDone}, Action{Do: FreeLink})
+	done := Action{Do: SendDone}
+	if n := len(do) - 1; n >= 0 && do[n].Do == SendFin { // both in one write
+		do, done.End = do[:n], true
+	}
+	return append(do, Action{Do: Finish}, Action{Do: CloseLocal}, done, Action{Do: FreeLink})
 }
 
 func (s *Stream) localFailed(do []Action) []Action {
