@@ -15,7 +15,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/internal/export"
-	"github.com/tombolo-mcs/tombolo/internal/gateway/forward"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/balance"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -30,31 +30,31 @@ type backends struct {
 
 // Endpoints returns the available endpoints for a stream, or why it is refused: the service must be exported and have the TCP port (G3).
 // If it is headless, they are those with exactly the hostname of the stream, or those without one (G9).
-func (b backends) Endpoints(cluster clusterset.ClusterID, open wire.Open) (forward.Endpoints, *wire.Refusal) {
+func (b backends) Endpoints(cluster clusterset.ClusterID, open wire.Open) (balance.Endpoints, *wire.Refusal) {
 	ctx, key := context.Background(), client.ObjectKey{Namespace: open.Namespace, Name: open.Service}
 	if refusal := b.exports.refusal(ctx, key); refusal != nil {
-		return forward.Endpoints{}, refusal
+		return balance.Endpoints{}, refusal
 	}
 	var service corev1.Service
 	var all discoveryv1.EndpointSliceList
 	if err := b.cache.Get(ctx, key, &service, client.UnsafeDisableDeepCopy); err != nil {
-		return forward.Endpoints{}, missing(key, err)
+		return balance.Endpoints{}, missing(key, err)
 	}
 	port, refusal := portOf(&service, open)
 	if refusal != nil {
-		return forward.Endpoints{}, refusal
+		return balance.Endpoints{}, refusal
 	}
 	if err := b.cache.List(ctx, &all, client.InNamespace(open.Namespace), client.MatchingFields{caches.IndexSource: open.Service}, client.UnsafeDisableDeepCopy); err != nil {
-		return forward.Endpoints{}, errNotRead
+		return balance.Endpoints{}, errNotRead
 	}
 	rules := b.rulesFor(ctx, cluster, open.Namespace)
 	addresses, leftOut := addressesIn(&service, port, open.Hostname, all.Items, rules)
 	if len(addresses) == 0 && leftOut > 0 {
-		return forward.Endpoints{}, &wire.Refusal{
+		return balance.Endpoints{}, &wire.Refusal{
 			Code: wire.CodeNoEndpoint, Text: fmt.Sprintf("service %s: an export leads to pods of its cluster only, and its endpoints are none: see the condition Ready of its ServiceExport", key),
 		}
 	}
-	return forward.Endpoints{
+	return balance.Endpoints{
 		Addresses: addresses, Permit: func(address netip.AddrPort) error { return rules.Check(address.Addr().String(), listeningAt(address)) },
 		Affinity: service.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
 	}, nil

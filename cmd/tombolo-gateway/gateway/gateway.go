@@ -75,8 +75,8 @@ func newGateway(ctx context.Context, options Options, cache client.Reader, recor
 	g.remotes.Store(&map[clusterset.ClusterID]remote{})
 	g.setProblem(errors.New("the gateway has not read its configuration yet"))
 	memory := budget.New(options.StreamMemory)
-	limits := func(perStream, bytes int) *forward.Limits {
-		return &forward.Limits{Total: perStream * options.MaxStreams, Each: perStream * options.MaxStreamsEach, Memory: memory, Bytes: bytes}
+	limits := func(perStream, bytes int) *budget.Limits {
+		return &budget.Limits{Total: perStream * options.MaxStreams, Each: perStream * options.MaxStreamsEach, Memory: memory, Bytes: bytes}
 	}
 	metrics := forward.NewMetrics("import")
 	pool := &forward.Pool{

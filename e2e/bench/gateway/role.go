@@ -27,6 +27,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/tombolo-mcs/tombolo/internal/access"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/balance"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/budget"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/forward"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/identity"
@@ -126,8 +127,8 @@ func (c roleConfig) serveGateway(ctx context.Context) error {
 		forStreams, forBuffers := budget.SetLimit()
 		buffers, memory = tunnel.NewBuffers(int(forBuffers/tunnel.LargeSize)), budget.New(forStreams)
 	}
-	limits := func(perStream, bytes int) *forward.Limits {
-		return &forward.Limits{Total: perStream * c.Streams, Each: perStream * c.Streams, Memory: memory, Bytes: bytes}
+	limits := func(perStream, bytes int) *budget.Limits {
+		return &budget.Limits{Total: perStream * c.Streams, Each: perStream * c.Streams, Memory: memory, Bytes: bytes}
 	}
 	ended := make(chan error)
 	if c.Export != nil {
@@ -254,8 +255,8 @@ func (c roleConfig) trust() (identity.Trust, error) {
 type fixed struct{ backend netip.AddrPort }
 
 // Endpoints returns the backend.
-func (f fixed) Endpoints(clusterset.ClusterID, wire.Open) (forward.Endpoints, *wire.Refusal) {
-	return forward.Endpoints{Addresses: []netip.AddrPort{f.backend}}, nil
+func (f fixed) Endpoints(clusterset.ClusterID, wire.Open) (balance.Endpoints, *wire.Refusal) {
+	return balance.Endpoints{Addresses: []netip.AddrPort{f.backend}}, nil
 }
 
 // permissions returns who may use the service: all clients, as no policy is about the account of the client, though all are about its

@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package budget bounds the memory of the streams of a gateway, by the memory limit of its container (G12).
+// Package budget bounds the streams of a gateway: their number, and their memory by the memory limit of the container (G12).
 package budget
 
 import (

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/tombolo-mcs/tombolo/internal/gateway/budget"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/handshakes"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/tunnel"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
@@ -30,7 +31,7 @@ func (e *Exporter) Accept(ctx context.Context, listener *net.TCPListener, config
 		}
 		log.Info("a peer has not completed the handshake", "peer", tcp.RemoteAddr().String(), "error", err.Error())
 	}
-	greetings := &Limits{Total: maxGreetings, Each: maxGreetingsEach}
+	greetings := &budget.Limits{Total: maxGreetings, Each: maxGreetingsEach}
 	acceptor := &handshakes.Acceptor{Closed: failed, Begin: func(tcp *net.TCPConn, handshake *handshakes.Handshake) {
 		defer handshake.End()
 		conn, err := e.handshake(ctx, tcp, config, handshake, greetings)
@@ -46,7 +47,7 @@ func (e *Exporter) Accept(ctx context.Context, listener *net.TCPListener, config
 }
 
 func (e *Exporter) handshake(
-	ctx context.Context, tcp *net.TCPConn, config *tls.Config, handshake *handshakes.Handshake, greetings *Limits,
+	ctx context.Context, tcp *net.TCPConn, config *tls.Config, handshake *handshakes.Handshake, greetings *budget.Limits,
 ) (*tunnel.Conn, error) {
 	if err := tunnel.Prepare(tcp); err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func (e *Exporter) handshake(
 		Verified: func(cluster clusterset.ClusterID) error {
 			handshake.End()
 			var err error
-			release, err = greetings.acquire(string(cluster))
+			release, err = greetings.Acquire(string(cluster))
 			return err
 		},
 	})

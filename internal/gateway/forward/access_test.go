@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/budget"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/stream"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
 )
@@ -110,7 +111,7 @@ func TestAccessRefused(t *testing.T) {
 			t.Errorf("at the other gateway: %+v", got)
 		}
 	}
-	_, address = importerWith(t, func(i *Importer) { i.Access, i.Limits = importLog, &Limits{} }, both["east"], gateway)
+	_, address = importerWith(t, func(i *Importer) { i.Access, i.Limits = importLog, &budget.Limits{} }, both["east"], gateway)
 	_, err = request(t, address)
 	if got := imported(); got.Result != "Limit" || !isReset(err) {
 		t.Errorf("beyond the limit: %+v, the client got %v", got, err)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/tombolo-mcs/tombolo/internal/gateway/balance"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/budget"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/tunnel"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -30,7 +32,7 @@ const (
 // Backends says where the streams of other clusters lead.
 type Backends interface {
 	// Endpoints returns the available endpoints for a stream of a cluster, or why it is refused.
-	Endpoints(cluster clusterset.ClusterID, open wire.Open) (Endpoints, *wire.Refusal)
+	Endpoints(cluster clusterset.ClusterID, open wire.Open) (balance.Endpoints, *wire.Refusal)
 }
 
 // Exporter connects the streams of other clusters to backends.
@@ -41,14 +43,14 @@ type Exporter struct {
 	Buffers     *tunnel.Buffers
 	Metrics     *Metrics
 	// Limits bound the streams, Connections the connections.
-	Limits, Connections *Limits
+	Limits, Connections *budget.Limits
 	Access              AccessLog // nil for none
 	// Refused is called with each stream that is refused; nil for none. The request is empty if the OPEN was malformed.
 	Refused func(cluster clusterset.ClusterID, request wire.Open, refusal *wire.Refusal)
 
 	now func() time.Time // for tests; nil means time.Now
 
-	balancer balancer
+	balancer balance.Balancer
 	mu       sync.Mutex
 	conns    map[*accepted]struct{}
 	draining bool
@@ -57,7 +59,7 @@ type Exporter struct {
 
 // Serve serves the streams of a connection, one after the other, until the connection is closed. It returns at once.
 func (e *Exporter) Serve(ctx context.Context, conn *tunnel.Conn) error {
-	release, err := e.Connections.acquire(string(conn.Cluster))
+	release, err := e.Connections.Acquire(string(conn.Cluster))
 	if err != nil {
 		conn.Release()
 		return err
@@ -141,12 +143,12 @@ func (e *Exporter) connect(ctx context.Context, cluster clusterset.ClusterID, re
 		unregister()
 		return connected{}, refusal
 	}
-	freeStream, err := e.Limits.acquire(string(cluster))
+	freeStream, err := e.Limits.Acquire(string(cluster))
 	if err != nil {
 		unregister()
 		return connected{}, &wire.Refusal{Code: wire.CodeLimit, Text: err.Error()}
 	}
-	conn, leave, refusal := e.dial(ctx, e.balancer.order(endpoints, cluster, request.Client), endpoints.Permit)
+	conn, leave, refusal := e.dial(ctx, e.balancer.Order(endpoints, cluster, request.Client), endpoints.Permit)
 	if refusal != nil {
 		freeStream()
 		unregister()
@@ -170,7 +172,7 @@ func (e *Exporter) dial(ctx context.Context, endpoints []netip.AddrPort, permit 
 				continue
 			}
 		}
-		leave := e.balancer.enter(endpoint)
+		leave := e.balancer.Enter(endpoint)
 		conn, err := tunnel.DialTCP(ctx, endpoint.String(), connectTimeout, nil)
 		if err == nil {
 			return conn, leave, nil

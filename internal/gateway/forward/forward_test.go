@@ -17,6 +17,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/balance"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/budget"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/identity"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/tunnel"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
@@ -92,11 +94,11 @@ func dial(t testing.TB, address string) *net.TCPConn {
 // backends leads all streams to some addresses.
 type backends []netip.AddrPort
 
-func (b backends) Endpoints(_ clusterset.ClusterID, open wire.Open) (Endpoints, *wire.Refusal) {
+func (b backends) Endpoints(_ clusterset.ClusterID, open wire.Open) (balance.Endpoints, *wire.Refusal) {
 	if open.Service != web.Service {
-		return Endpoints{}, &wire.Refusal{Code: wire.CodeNotExported, Text: "the service is not exported"}
+		return balance.Endpoints{}, &wire.Refusal{Code: wire.CodeNotExported, Text: "the service is not exported"}
 	}
-	return Endpoints{Addresses: b}, nil
+	return balance.Endpoints{Addresses: b}, nil
 }
 
 // exporter starts a gateway of cluster west, and returns its address.
@@ -114,7 +116,7 @@ func exporterWith(t testing.TB, change func(*Exporter), trust identity.Trust, to
 	}
 	e := &Exporter{
 		Backends: b, Buffers: tunnel.NewBuffers(16), Metrics: NewMetrics("export"),
-		Limits: &Limits{Total: 10000, Each: 10000}, Connections: &Limits{Total: 10000, Each: 10000},
+		Limits: &budget.Limits{Total: 10000, Each: 5000}, Connections: &budget.Limits{Total: 10000, Each: 5000},
 	}
 	change(e)
 	listener := listen(t)
@@ -150,7 +152,7 @@ func importerWith(t testing.TB, change func(*Importer), trust identity.Trust, ga
 			Addresses: func(clusterset.ClusterID) []string { return gateways },
 			Config:    trust.Client, Buffers: buffers, Metrics: metrics,
 		},
-		Buffers: buffers, Metrics: metrics, Limits: &Limits{Total: 10000, Each: 10000},
+		Buffers: buffers, Metrics: metrics, Limits: &budget.Limits{Total: 10000, Each: 5000},
 	}
 	change(i)
 	t.Cleanup(i.Pool.Close)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -146,14 +147,10 @@ func TestHostileDialer(t *testing.T) {
 		say(t, well)
 	})
 	t.Run("too many connections", func(t *testing.T) {
-		e.Connections.mu.Lock()
-		e.Connections.Each = 1 // which the client has
-		e.Connections.mu.Unlock()
+		release := full(e.Connections, func(int) string { return "east" })
+		defer release()
 		check.Equal(t, "the gateway answers", "", answers(t, peer(t, both["east"], gateway)))
 		say(t, well)
-		e.Connections.mu.Lock()
-		e.Connections.Each = e.Connections.Total
-		e.Connections.mu.Unlock()
 	})
 	t.Run("handshakes that are not complete", func(t *testing.T) {
 		hello := wire.Append(nil, wire.TypeHello, 0, wire.Hello{Oldest: wire.Version, Newest: wire.Version, Role: wire.RoleDialerOpens}.Encode())
@@ -245,59 +242,46 @@ func TestUnknownPeers(t *testing.T) {
 	}
 }
 
+// full acquires until a limit is reached. The result releases what was acquired.
+func full(limits *budget.Limits, of func(n int) string) (release func()) {
+	var acquired []func()
+	for n := 0; ; n++ {
+		free, err := limits.Acquire(of(n))
+		if err != nil {
+			break
+		}
+		acquired = append(acquired, free)
+	}
+	return func() {
+		for _, free := range acquired {
+			free()
+		}
+	}
+}
+
 // spec: G12
 //
-//nolint:tparallel // each changes the limits
+//nolint:tparallel // each uses up the limits
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	i, e, address := pair(t, echo)
 	say(t, dial(t, address))
-	for name, limits := range map[string]*Limits{"of the importing gateway": i.Limits, "of the exporting gateway": e.Limits} {
-		for kind, limit := range map[string]*int{"in total": &limits.Total, "of each": &limits.Each} {
+	for name, side := range map[string]struct {
+		limits *budget.Limits
+		of     string
+	}{"of the importing gateway": {i.Limits, web.Client.String()}, "of the exporting gateway": {e.Limits, "east"}} {
+		for kind, of := range map[string]func(n int) string{"in total": strconv.Itoa, "of each": func(int) string { return side.of }} {
 			t.Run(name+" "+kind, func(t *testing.T) {
-				limits.mu.Lock()
-				before := *limit
-				*limit = 0
-				limits.mu.Unlock()
+				release := full(side.limits, of)
 				_, err := request(t, address)
 				checkReset(t, "the client beyond the limit", err)
-				limits.mu.Lock()
-				*limit = before
-				limits.mu.Unlock()
+				release()
 				if got, err := request(t, address); got != "request" || err != nil {
 					t.Errorf("within the limit: %q, %v", got, err)
 				}
 			})
 		}
 	}
-}
-
-// Streams that take memory beyond the budget of one client or cluster, or of all, are refused. Both directions share it.
-//
-// spec: G12
-func TestMemoryOfStreams(t *testing.T) {
-	t.Parallel()
-	streams := budget.New(4 * budget.Stream)
-	in, out := &Limits{Total: 10, Each: 10, Memory: streams, Bytes: budget.Stream}, &Limits{Total: 10, Each: 10, Memory: streams, Bytes: budget.Stream}
-	var release []func()
-	for i, step := range []struct {
-		limits *Limits
-		of     string
-		want   error
-	}{{in, "a", nil}, {in, "a", nil}, {in, "a", errMemory}, {out, "b", nil}, {in, "c", nil}, {out, "d", errMemory}} {
-		free, err := step.limits.acquire(step.of)
-		if !errors.Is(err, step.want) {
-			t.Errorf("stream %d: %v, want %v", i, err, step.want)
-		}
-		if free != nil {
-			release = append(release, free)
-		}
-	}
-	for _, free := range release {
-		free()
-	}
-	used, _ := streams.Used()
-	check.Equal(t, "bytes at the end", int64(0), used)
 }
 
 // TestClose: a gateway that ends closes the connections that are still open, on either side.

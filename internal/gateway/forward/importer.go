@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/tombolo-mcs/tombolo/internal/gateway/budget"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/stream"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/tunnel"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
@@ -27,7 +28,7 @@ type Importer struct {
 	// Identify waits until it is known who a client is, for requests that are Unidentified. It is nil if that is never known.
 	Identify func(ctx context.Context, client netip.Addr) (namespace, account string)
 	Metrics  *Metrics
-	Limits   *Limits
+	Limits   *budget.Limits
 	Access   AccessLog // nil for none
 
 	openTimeout time.Duration // for tests; 0 means the constant
@@ -48,7 +49,7 @@ func (i *Importer) serve(ctx context.Context, conn *net.TCPConn, cluster cluster
 		i.Refuse(conn, cluster, request, refusal)
 		return refusal
 	}
-	release, err := i.Limits.acquire(request.Client.String(), cluster)
+	release, err := i.Limits.Acquire(request.Client.String(), cluster)
 	if err != nil {
 		i.Refuse(conn, cluster, request, &wire.Refusal{Code: wire.CodeLimit, Text: err.Error()})
 		return err

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/balance"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -21,7 +22,7 @@ type permitting struct {
 	permit func(netip.AddrPort) error
 }
 
-func (p permitting) Endpoints(cluster clusterset.ClusterID, open wire.Open) (Endpoints, *wire.Refusal) {
+func (p permitting) Endpoints(cluster clusterset.ClusterID, open wire.Open) (balance.Endpoints, *wire.Refusal) {
 	result, refusal := p.backends.Endpoints(cluster, open)
 	result.Permit = p.permit
 	return result, refusal

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/budget"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/identity"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/tunnel"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
@@ -348,7 +349,7 @@ func TestSuspendedWhileAccepted(t *testing.T) {
 			return
 		}
 		both["west"].trusted.Store(false)
-		e := &Exporter{Buffers: tunnel.NewBuffers(1), Metrics: NewMetrics("export"), Connections: &Limits{Total: 1, Each: 1}}
+		e := &Exporter{Buffers: tunnel.NewBuffers(1), Metrics: NewMetrics("export"), Connections: &budget.Limits{Total: 1, Each: 1}}
 		_ = e.Serve(context.Background(), conn)
 	}()
 	conn := peer(t, both["east"].Trust, listener.Addr().String())

@@ -1,7 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package forward
+// Package balance spreads the streams to a service over its endpoints (G3).
+package balance
 
 import (
 	"cmp"
@@ -24,15 +25,15 @@ type Endpoints struct {
 	Affinity bool
 }
 
-// balancer counts the streams to each endpoint.
-type balancer struct {
+// Balancer counts the streams to each endpoint.
+type Balancer struct {
 	mu      sync.Mutex
 	streams map[netip.AddrPort]int
 }
 
-// order returns the endpoints in the order in which to try them: first the less loaded of two, or with affinity the one of the client,
+// Order returns the endpoints in the order in which to try them: first the less loaded of two, or with affinity the one of the client,
 // which is the highest by rendezvous hash (G3).
-func (b *balancer) order(endpoints Endpoints, cluster clusterset.ClusterID, client netip.Addr) []netip.AddrPort {
+func (b *Balancer) Order(endpoints Endpoints, cluster clusterset.ClusterID, client netip.Addr) []netip.AddrPort {
 	result := slices.Clone(endpoints.Addresses)
 	if endpoints.Affinity {
 		weights := make(map[netip.AddrPort]uint64, len(result))
@@ -52,14 +53,14 @@ func (b *balancer) order(endpoints Endpoints, cluster clusterset.ClusterID, clie
 	return result
 }
 
-func (b *balancer) load(endpoint netip.AddrPort) int {
+func (b *Balancer) load(endpoint netip.AddrPort) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.streams[endpoint]
 }
 
-// enter counts a stream to an endpoint until the result is called.
-func (b *balancer) enter(endpoint netip.AddrPort) func() {
+// Enter counts a stream to an endpoint until the result is called.
+func (b *Balancer) Enter(endpoint netip.AddrPort) func() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.streams == nil {

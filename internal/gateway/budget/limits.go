@@ -1,14 +1,13 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package forward
+package budget
 
 import (
 	"errors"
 	"fmt"
 	"sync"
 
-	"github.com/tombolo-mcs/tombolo/internal/gateway/budget"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -20,7 +19,7 @@ type Limits struct {
 	// Total is the largest number of streams, and Each that of one client address or one cluster that opens them.
 	Total, Each int
 	// Memory is the budget of which each takes a number of bytes; nil for none.
-	Memory *budget.Memory
+	Memory *Memory
 	Bytes  int
 
 	mu    sync.Mutex
@@ -31,9 +30,9 @@ type Limits struct {
 
 var errMemory = errors.New("the streams of the gateway, or those of one client or cluster, use the memory that they may have")
 
-// acquire counts a stream of a client or cluster until the result is called, or returns which limit is reached. With to, it is a stream to
+// Acquire counts a stream of a client or cluster until the result is called, or returns which limit is reached. With to, it is a stream to
 // these clusters.
-func (l *Limits) acquire(of string, to ...clusterset.ClusterID) (func(), error) {
+func (l *Limits) Acquire(of string, to ...clusterset.ClusterID) (func(), error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.reached(of, to); err != nil {
@@ -60,6 +59,13 @@ func (l *Limits) acquire(of string, to ...clusterset.ClusterID) (func(), error) 
 		}
 		l.Memory.Release(of, l.Bytes)
 	}, nil
+}
+
+// Streams returns the number of streams.
+func (l *Limits) Streams() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.total
 }
 
 // reached returns which limit one more stream would exceed; nil if none. The caller holds the lock.

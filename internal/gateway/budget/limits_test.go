@@ -1,14 +1,14 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package forward
+package budget
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
-	"github.com/tombolo-mcs/tombolo/internal/gateway/budget"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -22,7 +22,7 @@ func TestStreamsToEachCluster(t *testing.T) {
 	var release []func()
 	open := func(of string, to ...clusterset.ClusterID) (n int, err error) {
 		for {
-			done, err := l.acquire(of, to...)
+			done, err := l.Acquire(of, to...)
 			if err != nil {
 				return n, err
 			}
@@ -62,7 +62,7 @@ func TestStreamsToEachCluster(t *testing.T) {
 // spec: G12
 func TestMemoryOfEachCluster(t *testing.T) {
 	t.Parallel()
-	memory := budget.New(80)
+	memory := New(80)
 	l := &Limits{Total: 1000, Each: 1000, Memory: memory, Bytes: 2}
 	var release []func()
 	for _, step := range []struct {
@@ -78,7 +78,7 @@ func TestMemoryOfEachCluster(t *testing.T) {
 		{"10.0.0.5", "far", 0, errMemory.Error()},
 	} {
 		for i := range step.n + 1 {
-			done, err := l.acquire(step.of, step.to)
+			done, err := l.Acquire(step.of, step.to)
 			if i < step.n {
 				check.Must(t, err)
 				release = append(release, done)
@@ -92,4 +92,32 @@ func TestMemoryOfEachCluster(t *testing.T) {
 	}
 	used, each := memory.Used()
 	check.Equal(t, "bytes at the end", 0, int(used)+len(each))
+}
+
+// Streams that take memory beyond the budget of one client or cluster, or of all, are refused. Both directions share it.
+//
+// spec: G12
+func TestMemoryOfStreams(t *testing.T) {
+	t.Parallel()
+	streams := New(4 * Stream)
+	in, out := &Limits{Total: 10, Each: 10, Memory: streams, Bytes: Stream}, &Limits{Total: 10, Each: 10, Memory: streams, Bytes: Stream}
+	var release []func()
+	for i, step := range []struct {
+		limits *Limits
+		of     string
+		want   error
+	}{{in, "a", nil}, {in, "a", nil}, {in, "a", errMemory}, {out, "b", nil}, {in, "c", nil}, {out, "d", errMemory}} {
+		free, err := step.limits.Acquire(step.of)
+		if !errors.Is(err, step.want) {
+			t.Errorf("stream %d: %v, want %v", i, err, step.want)
+		}
+		if free != nil {
+			release = append(release, free)
+		}
+	}
+	for _, free := range release {
+		free()
+	}
+	used, _ := streams.Used()
+	check.Equal(t, "bytes at the end", int64(0), used)
 }
