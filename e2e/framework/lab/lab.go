@@ -19,7 +19,7 @@
 //
 // Several labs may run at once, in one process or in many. Each has a folder of its own below the folder for temporary
 // files, and a watchdog that ends the processes and removes the folder when the process that started the lab ends, in
-// whatever way: see watchdog.go.
+// whatever way: see package watchdog.
 //
 // The binaries come from KUBEBUILDER_ASSETS or from bin/ of this repository, where "make assets" and "make lab-assets" build them.
 package lab
@@ -36,6 +36,8 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/tombolo-mcs/tombolo/e2e/framework/lab/watchdog"
 )
 
 // maxFolderLength keeps <folder>/<index>.client below the shortest limit for the path of a Unix socket: 104 bytes with
@@ -46,7 +48,7 @@ const maxFolderLength = 90
 type Lab struct {
 	folder   string
 	clusters []*Cluster
-	watchdog *watchdog
+	watchdog *watchdog.Watchdog
 	network  *network // nil: no cluster has a machine
 	log      func(format string, args ...any)
 	close    func() error
@@ -108,7 +110,7 @@ func prepare(ctx context.Context, o Options) (*Lab, error) {
 	if l.folder, err = newFolderPath(); err != nil {
 		return nil, err
 	}
-	if l.watchdog, err = startWatchdog(l.folder); err != nil {
+	if l.watchdog, err = watchdog.Start(l.folder); err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(o.Clusters, func(c ClusterOptions) bool { return c.Form != ControlPlane }) {
@@ -184,7 +186,7 @@ func (l *Lab) remove() error {
 		c.releasePort()
 	}
 	// The watchdog removes the folder, as it would after a crash. RemoveAll is for the case that it was killed.
-	return errors.Join(l.watchdog.release(), os.RemoveAll(l.folder))
+	return errors.Join(l.watchdog.Release(), os.RemoveAll(l.folder))
 }
 
 // newFolderPath returns a path that does not exist, where os.TempDir says, or in /tmp if that is too long for the Unix

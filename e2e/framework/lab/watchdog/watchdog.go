@@ -1,7 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package lab
+// Package watchdog makes the folder of a lab, and removes the folder with its processes when the process that started the lab ends.
+package watchdog
 
 import (
 	"bufio"
@@ -50,15 +51,15 @@ until rm -rf "$1` + endedSuffix + `" 2>/dev/null || [ $tries -ge 10 ]; do
 done
 `
 
-// watchdog is a shell, in a session of its own, that makes a folder for a lab and removes both.
-type watchdog struct {
+// Watchdog is a shell, in a session of its own, that makes a folder for a lab and removes both.
+type Watchdog struct {
 	folder string
 	pipe   io.Closer
 	cmd    *exec.Cmd
 }
 
-// startWatchdog returns when the folder exists, which must be a new one.
-func startWatchdog(folder string) (*watchdog, error) {
+// Start returns when the folder exists, which must be a new one.
+func Start(folder string) (*Watchdog, error) {
 	cmd := exec.Command("/bin/sh", "-c", watchdogScript, "lab-watchdog", folder)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -77,11 +78,11 @@ func startWatchdog(folder string) (*watchdog, error) {
 	if err != nil || reply != folderMade+"\n" {
 		return nil, fmt.Errorf("lab: the watchdog cannot make %s: %s: %w", folder, strings.TrimSpace(reply), errors.Join(err, cmd.Wait()))
 	}
-	return &watchdog{folder: folder, pipe: pipe, cmd: cmd}, nil
+	return &Watchdog{folder: folder, pipe: pipe, cmd: cmd}, nil
 }
 
-// release lets the watchdog do its work and returns when the folder has gone.
-func (w *watchdog) release() error {
+// Release lets the watchdog do its work and returns when the folder has gone.
+func (w *Watchdog) Release() error {
 	if err := w.pipe.Close(); err != nil {
 		return fmt.Errorf("lab: releasing the watchdog: %w", err)
 	}
