@@ -1,8 +1,8 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gateway gives the gateways of this cluster their identity, publishes on the hub how other members reach them, and tells them
-// how they reach those of other members. It is the only writer of the two Secrets, of this cluster's PublishedGateway and of the
+// Package gateway gives the gateways of this cluster their identity, publishes on the hub how other members reach them, and publishes
+// RemoteGateways with the addresses of the gateways of other members. It is the only writer of the two Secrets, of this cluster's PublishedGateway and of the
 // RemoteGateways. It does so if the Service of the gateways exists.
 package gateway
 

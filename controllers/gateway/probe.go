@@ -35,8 +35,8 @@ const (
 // probeClient uses no proxy, which the environment of the agent may name.
 var probeClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// Prober probes the gateways of this cluster each second, because the kubelet of a node that has died does not say that its pods are
-// not ready, and because slices list a gateway only for the ports that it has open (G8).
+// Prober probes the gateways of this cluster each second, because the kubelet of a node without power does not report that its pods
+// are not ready, and because slices list a gateway only for the ports that it has open (G8).
 type Prober struct {
 	Sources gather.Reader
 	Reach   *reach.Reach

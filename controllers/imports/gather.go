@@ -75,7 +75,7 @@ func (r *Reconciler) gather(ctx context.Context, key clusterset.ServiceKey) (imp
 	return o, err
 }
 
-// states returns whether the sources are alive.
+// states returns which sources are connected, silent or unknown.
 func (r *Reconciler) states(known sources.Hub) map[clusterset.ClusterID]liveness.State {
 	result := map[clusterset.ClusterID]liveness.State{}
 	for _, export := range known.Exports {

@@ -27,7 +27,7 @@ type Client struct {
 // Service is what a client wants to use.
 type Service struct {
 	Key clusterset.ServiceKey
-	// GrantedOnly is set if the export is for nobody unless a ServiceExportGrant selects it.
+	// GrantedOnly is set if no client may use the export unless a ServiceExportGrant selects it.
 	GrantedOnly bool
 }
 
@@ -199,7 +199,7 @@ func (r *Rules) appendStep(to chain, peers []peer, key chainKey, s step) chain {
 	return to
 }
 
-// containsOrEmpty reports whether a list contains a name; an empty list stands for all names.
+// containsOrEmpty reports whether a list contains a name; an empty list means all names.
 func containsOrEmpty(list []string, name string) bool {
 	return len(list) == 0 || slices.Contains(list, name)
 }

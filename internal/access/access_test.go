@@ -36,9 +36,9 @@ const (
 
 var (
 	web = Service{Key: clusterset.ServiceKey{Namespace: "shop", Name: "web"}}
-	// frontend and strangers are clients of the cluster east: a pod that is known, and one that is not.
+	// frontend and anonymous are clients of the cluster east: a pod that is known, and one that is not.
 	frontend   = Client{Cluster: "east", Namespace: "shop", ServiceAccount: "frontend"}
-	strangers  = Client{Cluster: "east"}
+	anonymous  = Client{Cluster: "east"}
 	namespaces = map[string]labels.Set{"shop": {"stage": production}, "test": {"stage": "test"}}
 )
 
@@ -82,16 +82,16 @@ func TestDecide(t *testing.T) {
 		rule     string
 	}{
 		"nothing":                     {service: web, client: frontend, allowed: true, rule: NoRule},
-		"nothing, an unknown client":  {service: web, client: strangers, allowed: true, rule: NoRule},
+		"nothing, an unknown client":  {service: web, client: anonymous, allowed: true, rule: NoRule},
 		"granted only, without grant": {service: granted, client: frontend, rule: GrantedOnly},
 		"granted only, with grant":    {service: granted, grants: grantTo(toEast), client: frontend, allowed: true, rule: "ServiceExportGrant shop/some"},
 		"an unknown namespace": {
 			service: Service{Key: clusterset.ServiceKey{Namespace: unknownKey, Name: "web"}}, client: frontend, rule: NamespaceUnknown,
 		},
-		"a grant to the cluster":         {service: web, grants: grantTo(toEast), client: strangers, allowed: true, rule: "ServiceExportGrant shop/some"},
+		"a grant to the cluster":         {service: web, grants: grantTo(toEast), client: anonymous, allowed: true, rule: "ServiceExportGrant shop/some"},
 		"a grant to another cluster":     {service: web, grants: grantTo(toWest), client: frontend, rule: NotGranted},
 		"a grant to the account":         {service: web, grants: grantTo(toFrontend), client: frontend, allowed: true, rule: "ServiceExportGrant shop/some"},
-		"a grant to the unknown account": {service: web, grants: grantTo(toFrontend), client: strangers, rule: NotGranted},
+		"a grant to the unknown account": {service: web, grants: grantTo(toFrontend), client: anonymous, rule: NotGranted},
 		"a renamed account": {
 			service: web, grants: grantTo(toFrontend), client: Client{Cluster: "east", Namespace: "shop", ServiceAccount: "front"}, rule: NotGranted,
 		},
@@ -135,14 +135,14 @@ func TestDecide(t *testing.T) {
 			policies: []accessPolicy{policyOf("a", policySpec{Tier: admin, Action: accept}), policyOf("b", policySpec{Tier: admin, Action: pass})},
 		},
 		"Accept does not match an unknown client, Deny does": {
-			service: web, client: strangers, rule: "ClusterServiceAccessPolicy no",
+			service: web, client: anonymous, rule: "ClusterServiceAccessPolicy no",
 			policies: []accessPolicy{policyOf("yes", policySpec{Priority: 1, Action: accept, Peers: toShop}), policyOf("no", policySpec{Priority: 2, Action: deny, Peers: toFrontend})},
 		},
 		"Pass does not match an unknown client": {
-			service: web, client: strangers, rule: "ClusterServiceAccessPolicy no",
+			service: web, client: anonymous, rule: "ClusterServiceAccessPolicy no",
 			policies: []accessPolicy{policyOf("pass", policySpec{Priority: 1, Action: pass, Peers: toShop}), policyOf("no", policySpec{Priority: 2, Action: deny})},
 		},
-		"a grant to a region":         {service: web, grants: grantTo([]apiPeer{inRegion("eu")}), client: strangers, allowed: true, rule: "ServiceExportGrant shop/some"},
+		"a grant to a region":         {service: web, grants: grantTo([]apiPeer{inRegion("eu")}), client: anonymous, allowed: true, rule: "ServiceExportGrant shop/some"},
 		"a grant to another region":   {service: web, grants: grantTo([]apiPeer{inRegion("us")}), client: frontend, rule: NotGranted},
 		"a grant, unknown properties": {service: web, grants: grantTo([]apiPeer{inRegion("eu")}), client: Client{Cluster: "north"}, rule: NotGranted},
 		"Deny matches unknown properties, Accept does not": {

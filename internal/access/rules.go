@@ -155,10 +155,10 @@ func reference(kind string, object metav1.Object) *corev1.ObjectReference {
 
 // comparePolicies orders the policies of a tier. Of equal priority, those that deny come first, and those that accept last.
 func comparePolicies(a, b policy) int {
-	return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.leniency(), b.leniency()), cmp.Compare(a.name, b.name))
+	return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.actionOrder(), b.actionOrder()), cmp.Compare(a.name, b.name))
 }
 
-func (p policy) leniency() int {
+func (p policy) actionOrder() int {
 	switch {
 	case p.step.pass:
 		return 1

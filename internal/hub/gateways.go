@@ -90,7 +90,8 @@ func (s *Store) Gateways() Gateways {
 	return result
 }
 
-// KeepGateways tells the store which other members the gateways of this cluster know. Those that have no Member count as absent.
+// KeepGateways says of which other members the gateways of this cluster have RemoteGateways. The store counts these members as absent if
+// they have no Member.
 func (s *Store) KeepGateways(ids []clusterset.ClusterID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

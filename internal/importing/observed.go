@@ -20,7 +20,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Observed is all that the decision about one import looks at. Its objects must not be changed.
+// Observed is all that the decision about one import depends on. Its objects must not be changed.
 type Observed struct {
 	// Cluster is this cluster, Families are the IP families of its Services, and MetadataDomains the domains whose labels and annotations
 	// it imports.

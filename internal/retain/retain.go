@@ -94,7 +94,7 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.
 	return list, s.merge(list, after)
 }
 
-// beginList forgets the parts of an earlier list.
+// beginList drops the parts of an earlier list.
 func (s *source) beginList() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

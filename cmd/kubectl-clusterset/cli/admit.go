@@ -60,7 +60,7 @@ func (j *joinCommand) admit(ctx context.Context) error {
 	return nil
 }
 
-// updateMember writes the settings of an existing Member that differ, whoever else has written them: kubectl, or a GitOps tool.
+// updateMember writes the settings of an existing Member that differ, also if kubectl or a GitOps tool has written them.
 func (j *joinCommand) updateMember(ctx context.Context, desired *unstructured.Unstructured) (install.Outcome, error) {
 	wanted, edited := &hubv1alpha1.Member{}, j.admitted.DeepCopy()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(desired.Object, wanted); err != nil {

@@ -24,9 +24,9 @@ import (
 const (
 	// podTimeout is how long a client waits whose address is that of no pod: a pod may connect before the API shows its address.
 	podTimeout = 2 * time.Second
-	// strangerTime is how long the next clients with such an address do not wait, unless a pod has it meanwhile. maxStrangers is the
+	// unknownTime is how long the next clients with such an address do not wait, unless a pod has it meanwhile. maxUnknown is the
 	// number of such addresses, and maxWaiting that of clients that wait.
-	strangerTime, maxStrangers, maxWaiting = 10 * time.Minute, 1000, 1000
+	unknownTime, maxUnknown, maxWaiting = 10 * time.Minute, 1000, 1000
 )
 
 // identities finds out who clients are, by the addresses of their pods (A3).
@@ -34,14 +34,14 @@ type identities struct {
 	cache client.Reader
 	clock clock.Clock
 
-	strangers *lru.Cache // when a client with an address has waited for a pod
-	waiting   atomic.Int32
-	mu        sync.Mutex
-	changed   chan struct{} // closed when a pod is added or has changed
+	unknown *lru.Cache // when a client with an address has waited for a pod
+	waiting atomic.Int32
+	mu      sync.Mutex
+	changed chan struct{} // closed when a pod is added or has changed
 }
 
 func newIdentities(cache client.Reader, c clock.Clock) *identities {
-	return &identities{cache: cache, clock: c, strangers: lru.New(maxStrangers), changed: make(chan struct{})}
+	return &identities{cache: cache, clock: c, unknown: lru.New(maxUnknown), changed: make(chan struct{})}
 }
 
 // of returns the namespace and the service account of the pod with an address; nothing if the address is that of a node, of several
@@ -58,16 +58,16 @@ func (i *identities) of(ctx context.Context, address netip.Addr) (namespace, acc
 		case err != nil || len(pods) > 1 || len(pods) == 1 && pods[0].Spec.HostNetwork:
 			return "", ""
 		case len(pods) == 1:
-			i.strangers.Remove(address)
+			i.unknown.Remove(address)
 			return pods[0].Namespace, pods[0].Spec.ServiceAccountName
-		case tooMany || i.isStranger(address):
+		case tooMany || i.isUnknown(address):
 			return "", ""
 		}
 		select {
 		case <-ctx.Done():
 			return "", ""
 		case <-timer.C():
-			i.strangers.Add(address, i.clock.Now())
+			i.unknown.Add(address, i.clock.Now())
 		case <-changed:
 		}
 	}
@@ -78,7 +78,7 @@ func (i *identities) now(ctx context.Context, address netip.Addr) (namespace, ac
 	pods, err := i.pods(ctx, address)
 	switch {
 	case err == nil && len(pods) == 0:
-		return "", "", i.isStranger(address)
+		return "", "", i.isUnknown(address)
 	case err != nil || len(pods) > 1 || pods[0].Spec.HostNetwork:
 		return "", "", true
 	}
@@ -100,9 +100,9 @@ func (i *identities) pods(ctx context.Context, address netip.Addr) ([]corev1.Pod
 	return caches.PodsAt(ctx, i.cache, address)
 }
 
-func (i *identities) isStranger(address netip.Addr) bool {
-	since, ok := i.strangers.Get(address)
-	return ok && i.clock.Since(since.(time.Time)) < strangerTime
+func (i *identities) isUnknown(address netip.Addr) bool {
+	since, ok := i.unknown.Get(address)
+	return ok && i.clock.Since(since.(time.Time)) < unknownTime
 }
 
 func (i *identities) nextChange() <-chan struct{} {

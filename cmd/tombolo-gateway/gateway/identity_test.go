@@ -164,7 +164,7 @@ func TestIdentityOfNewPods(t *testing.T) {
 	waits()
 	clock.Step(podTimeout)
 	<-third
-	clock.Step(strangerTime)
+	clock.Step(unknownTime)
 	fourth := ask()
 	waits()
 	clock.Step(podTimeout)

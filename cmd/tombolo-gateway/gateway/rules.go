@@ -124,7 +124,7 @@ func (r *accessRules) load(ctx context.Context) {
 	}
 }
 
-// decide returns why a stream is denied; nil if it is allowed. The other cluster is not told which rule decides.
+// decide returns why a stream is denied; nil if it is allowed. The other cluster does not learn which rule decides.
 func (r *accessRules) decide(
 	ctx context.Context, rules *access.Rules, direction string, id clusterset.ClusterID, service access.Service, request wire.Open,
 ) *wire.Refusal {

@@ -180,7 +180,8 @@ func TestRun(t *testing.T) {
 	}
 	var out strings.Builder
 	err := run(tree, &out)
-	want := `coredns-plugin/clusterset/metrics.go:3: "nobody" is not used: write go (docs/glossary.md)
+	want := `controllers/a/m.go:1: "nobody" is not used: write go (docs/glossary.md)
+coredns-plugin/clusterset/metrics.go:3: "nobody" is not used: write go (docs/glossary.md)
 docs/README.md:1: make has no target X
 docs/README.md:2: "Goes on" is not used: write go (docs/glossary.md)
 manifests/monitoring/a.yaml:2: "nobody" is not used: write go (docs/glossary.md)

@@ -162,7 +162,7 @@ func (c *checker) checkVocabulary(d *document, v vocabulary) {
 	}
 }
 
-// parseMessages returns what users can read of a file: the string literals of Go, the lines of others that are no comments.
+// parseMessages returns the text of a file: the string literals and comments of Go, the lines of others that are no comments.
 func parseMessages(name string, source []byte) (*document, error) {
 	d := &document{path: name}
 	if path.Ext(name) != ".go" {
@@ -174,9 +174,14 @@ func parseMessages(name string, source []byte) (*document, error) {
 		return d, nil
 	}
 	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution|parser.ParseComments)
 	if err != nil {
 		return nil, err
+	}
+	for _, group := range file.Comments {
+		for i, line := range strings.Split(group.Text(), "\n") {
+			d.texts = append(d.texts, part{files.Position(group.Pos()).Line + i, line})
+		}
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {

@@ -51,7 +51,7 @@ func (d *denials) add(cluster clusterset.ClusterID, request wire.Open, refusal *
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.forget(now)
+	d.expire(now)
 	kind := kindOf(cluster, request)
 	if _, there := d.entries[kind]; there || len(d.order) >= maxDenials {
 		return
@@ -70,12 +70,12 @@ func (d *denials) find(cluster clusterset.ClusterID, request wire.Open, now time
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.forget(now)
+	d.expire(now)
 	return d.entries[kindOf(cluster, request)].refusal
 }
 
-// forget removes what is too old. The caller holds the lock.
-func (d *denials) forget(now time.Time) {
+// expire removes the denials that are too old. The caller holds the lock.
+func (d *denials) expire(now time.Time) {
 	n := 0
 	for ; n < len(d.order) && !now.Before(d.entries[d.order[n]].until); n++ {
 		delete(d.entries, d.order[n])

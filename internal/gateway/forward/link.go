@@ -216,7 +216,7 @@ func (l *link) finishing() {
 	}
 }
 
-// finishing goes on to close a connection, and reports whether that is over.
+// finishing continues to close a connection, and reports whether it is closed.
 func finishing(conn *tunnel.Conn) bool {
 	s := conn.Socket()
 	if conn.Queued() > 0 && s.Writable {

@@ -48,8 +48,8 @@ func (t Trust) VerifyClient(state tls.ConnectionState) error {
 	return err
 }
 
-// Client returns the configuration with which gateways connect to those of a cluster. The handshake sends no server name, which would
-// tell observers the cluster.
+// Client returns the configuration with which gateways connect to those of a cluster. The handshake sends no server name, from
+// which observers would learn the cluster.
 func (t Trust) Client(remote clusterset.ClusterID) *tls.Config {
 	config := t.config()
 	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return t.Leaf(), nil }

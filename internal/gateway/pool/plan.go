@@ -12,7 +12,7 @@ import (
 
 // Plan returns what to do now, given the addresses of the gateways. The caller calls it after each other event.
 func (r *Remote) Plan(addresses []string, now time.Time) Plan {
-	r.forget(addresses)
+	r.removeUnlisted(addresses)
 	var p Plan
 	p.Fail, p.Err = r.failed(addresses)
 	r.probe(&p, addresses, now)
@@ -29,8 +29,8 @@ func (p *Plan) wake(at time.Time) {
 	}
 }
 
-// forget removes addresses that are no longer listed.
-func (r *Remote) forget(addresses []string) {
+// removeUnlisted removes addresses that are no longer listed.
+func (r *Remote) removeUnlisted(addresses []string) {
 	for address, g := range r.gateways {
 		if len(g.dials) == 0 && !slices.Contains(addresses, address) {
 			delete(r.gateways, address)
