@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/e2e/bench/agent/world"
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
@@ -25,14 +26,14 @@ const mostGrowth = 1.25
 
 // fanout measures how many requests a change of endpoints causes with more and more members, whether the work for it depends
 // on the number of services, and the writes for a burst of changes and for changes that no member imports.
-func fanout(ctx context.Context, b *bench, w *world) (err error) {
+func fanout(ctx context.Context, b *bench, w *world.World) (err error) {
 	r := &fanoutRun{bench: b, changes: min(fanoutChanges, 10*b.size)}
-	if r.services, err = b.createServices(ctx, w.members[0], min(manyServices, 25*b.size)); err != nil {
+	if r.services, err = world.CreateServices(ctx, r.log, w.Members[0], min(manyServices, 25*b.size)); err != nil {
 		return err
 	}
 	for n := 2; n <= b.size; n *= 2 {
 		some := *w
-		some.members = w.members[:n]
+		some.Members = w.Members[:n]
 		if err := r.withMembers(ctx, &some); err != nil {
 			return fmt.Errorf("%d members: %w", n, err)
 		}
@@ -43,39 +44,39 @@ func fanout(ctx context.Context, b *bench, w *world) (err error) {
 type fanoutRun struct {
 	*bench
 	changes  int
-	services []*testService
+	services []*world.TestService
 }
 
 // withMembers measures with the agents of all members of w; with two, also what does not depend on their number.
-func (r *fanoutRun) withMembers(ctx context.Context, w *world) (err error) {
-	stop, err := r.startAgents(ctx, w)
+func (r *fanoutRun) withMembers(ctx context.Context, w *world.World) (err error) {
+	stop, err := w.StartAgents(ctx, r.program)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stop(), w.cleanUp(ctx)) }()
-	if _, err := exportAll(ctx, w, r.services[:fewServices]); err != nil {
+	defer func() { err = errors.Join(err, stop(), w.CleanUp(ctx)) }()
+	if _, err := world.ExportAll(ctx, w, r.services[:fewServices]); err != nil {
 		return err
 	}
-	name := fmt.Sprintf("Fanout/members=%d", len(w.members))
+	name := fmt.Sprintf("Fanout/members=%d", len(w.Members))
 	for round := range r.rounds {
-		caused, err := r.causedBy(ctx, w, func(slices *sourceSlices, o *observer) error { return r.changeAll(ctx, slices, o) })
+		caused, err := r.causedBy(ctx, w, func(slices *world.SourceSlices, o *world.Observer) error { return r.changeAll(ctx, slices, o) })
 		if err != nil {
 			return err
 		}
-		caused[request{w.members[0].cluster.Name, "PUT", "endpointslices"}] -= r.changes // the harness' own
-		r.log("%d members, round %d of %d: %d changes caused: %s", len(w.members), round+1, r.rounds, r.changes, caused)
+		caused[world.Request{Cluster: w.Members[0].Cluster.Name, Verb: "PUT", Resource: "endpointslices"}] -= r.changes // the harness' own
+		r.log("%d members, round %d of %d: %d changes caused: %s", len(w.Members), round+1, r.rounds, r.changes, caused)
 		most := 0
-		for _, m := range w.members {
-			most = max(most, caused.in(m.cluster.Name))
+		for _, m := range w.Members {
+			most = max(most, caused.In(m.Cluster.Name))
 		}
-		r.Add(name, agent, "hub-requests/change", float64(caused.in(w.hub.Name))/float64(r.changes))
+		r.Add(name, agent, "hub-requests/change", float64(caused.In(w.Hub.Name))/float64(r.changes))
 		r.Add(name, agent, "most-member-requests/change", float64(most)/float64(r.changes))
-		r.Add(name, agent, "reads/change", float64(caused.reads())/float64(r.changes))
+		r.Add(name, agent, "reads/change", float64(caused.Reads())/float64(r.changes))
 	}
 	r.Limit(name, "hub-requests/change", agent, results.AtMost(1))
 	r.Limit(name, "most-member-requests/change", agent, results.AtMost(1))
 	r.Limit(name, "reads/change", agent, results.AtMost(0))
-	if len(w.members) > 2 {
+	if len(w.Members) > 2 {
 		return nil
 	}
 	return errors.Join(r.burst(ctx, w), r.notImported(ctx, w), r.growth(ctx, w))
@@ -83,31 +84,31 @@ func (r *fanoutRun) withMembers(ctx context.Context, w *world) (err error) {
 
 // causedBy returns the requests that follow from what do does, with the slices of a few services and an observer of the
 // second member.
-func (r *fanoutRun) causedBy(ctx context.Context, w *world, do func(*sourceSlices, *observer) error) (requests, error) {
-	slices, err := readSlices(ctx, w.members[0], r.services[:fewServices])
+func (r *fanoutRun) causedBy(ctx context.Context, w *world.World, do func(*world.SourceSlices, *world.Observer) error) (world.Requests, error) {
+	slices, err := world.ReadSlices(ctx, w.Members[0], r.services[:fewServices])
 	if err != nil {
 		return nil, err
 	}
-	o, stop, err := observe(ctx, w.members[1])
+	o, stop, err := world.Observe(ctx, w.Members[1])
 	defer stop()
 	if err != nil {
 		return nil, err
 	}
-	before, err := settledRequests(ctx, w)
+	before, err := world.SettledRequests(ctx, w)
 	if err != nil {
 		return nil, err
 	}
 	if err := do(slices, o); err != nil {
 		return nil, err
 	}
-	after, err := settledRequests(ctx, w)
-	return after.since(before), err
+	after, err := world.SettledRequests(ctx, w)
+	return after.Since(before), err
 }
 
 // changeAll makes changes, each when the one before has arrived in the second member.
-func (r *fanoutRun) changeAll(ctx context.Context, slices *sourceSlices, o *observer) error {
+func (r *fanoutRun) changeAll(ctx context.Context, slices *world.SourceSlices, o *world.Observer) error {
 	for i := range r.changes {
-		if _, err := slices.changeSeen(ctx, i, o); err != nil {
+		if _, err := slices.ChangeSeen(ctx, i, o); err != nil {
 			return err
 		}
 	}
@@ -115,37 +116,37 @@ func (r *fanoutRun) changeAll(ctx context.Context, slices *sourceSlices, o *obse
 }
 
 // burst changes one slice as fast as possible, and counts the writes on the hub.
-func (r *fanoutRun) burst(ctx context.Context, w *world) error {
+func (r *fanoutRun) burst(ctx context.Context, w *world.World) error {
 	name := fmt.Sprintf("Burst/changes=%d", r.changes)
 	for range r.rounds {
-		caused, err := r.causedBy(ctx, w, func(slices *sourceSlices, o *observer) error {
+		caused, err := r.causedBy(ctx, w, func(slices *world.SourceSlices, o *world.Observer) error {
 			for range r.changes - 1 {
-				if err := slices.change(ctx, 0); err != nil {
+				if err := slices.Change(ctx, 0); err != nil {
 					return err
 				}
 			}
-			_, err := slices.changeSeen(ctx, 0, o)
+			_, err := slices.ChangeSeen(ctx, 0, o)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		r.Add(name, agent, "hub-writes", float64(caused.in(w.hub.Name)))
+		r.Add(name, agent, "hub-writes", float64(caused.In(w.Hub.Name)))
 	}
 	r.Limit(name, "hub-writes", agent, results.AtMost(0.9*float64(r.changes)))
 	return nil
 }
 
 // notImported changes fields that no member imports, waits for heartbeats of all, and counts the writes.
-func (r *fanoutRun) notImported(ctx context.Context, w *world) error {
-	caused, err := r.causedBy(ctx, w, func(*sourceSlices, *observer) error {
+func (r *fanoutRun) notImported(ctx context.Context, w *world.World) error {
+	caused, err := r.causedBy(ctx, w, func(*world.SourceSlices, *world.Observer) error {
 		for _, s := range r.services[:fewServices] {
 			service := &corev1.Service{}
-			if err := w.members[0].admin.Get(ctx, client.ObjectKeyFromObject(s.service), service); err != nil {
+			if err := w.Members[0].Admin.Get(ctx, client.ObjectKeyFromObject(s.Service), service); err != nil {
 				return err
 			}
 			service.Annotations = map[string]string{"example.com/private": time.Now().String()}
-			if err := w.members[0].admin.Update(ctx, service); err != nil {
+			if err := w.Members[0].Admin.Update(ctx, service); err != nil {
 				return err
 			}
 		}
@@ -155,20 +156,20 @@ func (r *fanoutRun) notImported(ctx context.Context, w *world) error {
 		return err
 	}
 	r.log("changes that no member imports, and heartbeats, caused: %s", caused)
-	r.Add("NotImported", agent, "writes", float64(caused.total()-caused.reads()-fewServices))
+	r.Add("NotImported", agent, "writes", float64(caused.Total()-caused.Reads()-fewServices))
 	r.Limit("NotImported", "writes", agent, results.AtMost(0))
 	return nil
 }
 
 // growth measures whether the agent's work for a change depends on the number of services: the CPU time of the agent in the
 // second member, with few and with many.
-func (r *fanoutRun) growth(ctx context.Context, w *world) error {
+func (r *fanoutRun) growth(ctx context.Context, w *world.World) error {
 	few, err := r.work(ctx, w, fewServices)
 	if err != nil {
 		return err
 	}
 	r.log("export %d more services", len(r.services)-fewServices)
-	if _, err := exportAll(ctx, w, r.services[fewServices:]); err != nil {
+	if _, err := world.ExportAll(ctx, w, r.services[fewServices:]); err != nil {
 		return err
 	}
 	many, err := r.work(ctx, w, len(r.services))
@@ -178,7 +179,7 @@ func (r *fanoutRun) growth(ctx context.Context, w *world) error {
 }
 
 // work returns the median CPU time for a change, in milliseconds.
-func (r *fanoutRun) work(ctx context.Context, w *world, services int) (float64, error) {
+func (r *fanoutRun) work(ctx context.Context, w *world.World, services int) (float64, error) {
 	name := fmt.Sprintf("Work/services=%d", services)
 	for range r.rounds {
 		used, _, err := r.workOnce(ctx, w)
@@ -192,13 +193,13 @@ func (r *fanoutRun) work(ctx context.Context, w *world, services int) (float64, 
 
 // workOnce makes changes, and returns the CPU time of the agent in the second member for one of them, in milliseconds, and the requests for
 // all of them.
-func (r *fanoutRun) workOnce(ctx context.Context, w *world) (used float64, caused requests, err error) {
-	caused, err = r.causedBy(ctx, w, func(slices *sourceSlices, o *observer) error {
-		before, err := cpuOf(w.members[1].agent.PID())
+func (r *fanoutRun) workOnce(ctx context.Context, w *world.World) (used float64, caused world.Requests, err error) {
+	caused, err = r.causedBy(ctx, w, func(slices *world.SourceSlices, o *world.Observer) error {
+		before, err := world.CPUOf(w.Members[1].Agent.PID())
 		if err := errors.Join(err, r.changeAll(ctx, slices, o)); err != nil {
 			return err
 		}
-		after, err := cpuOf(w.members[1].agent.PID())
+		after, err := world.CPUOf(w.Members[1].Agent.PID())
 		used = 1000 * (after - before) / float64(r.changes)
 		return err
 	})
@@ -206,19 +207,19 @@ func (r *fanoutRun) workOnce(ctx context.Context, w *world) (used float64, cause
 }
 
 // nextHeartbeats returns when each member has sent one more heartbeat.
-func nextHeartbeats(ctx context.Context, w *world) error {
+func nextHeartbeats(ctx context.Context, w *world.World) error {
 	first := map[string]string{}
-	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, startTimeout, true, func(ctx context.Context) (bool, error) {
+	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, world.StartTimeout, true, func(ctx context.Context) (bool, error) {
 		all := true
-		for _, m := range w.members {
+		for _, m := range w.Members {
 			heartbeat := &hubv1alpha1.Heartbeat{}
-			if err := w.hubClient.Get(ctx, client.ObjectKey{Namespace: m.id.HubNamespace(), Name: hubv1alpha1.HeartbeatName}, heartbeat); err != nil {
+			if err := w.HubClient.Get(ctx, client.ObjectKey{Namespace: m.ID.HubNamespace(), Name: hubv1alpha1.HeartbeatName}, heartbeat); err != nil {
 				return false, err
 			}
-			if first[string(m.id)] == "" {
-				first[string(m.id)] = heartbeat.ResourceVersion
+			if first[string(m.ID)] == "" {
+				first[string(m.ID)] = heartbeat.ResourceVersion
 			}
-			all = all && first[string(m.id)] != heartbeat.ResourceVersion
+			all = all && first[string(m.ID)] != heartbeat.ResourceVersion
 		}
 		return all, nil
 	})

@@ -7,19 +7,19 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/bench/agent/world"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // newTestServices returns services of the scale part.
 func newTestServices(n, publishers int) *scaleServices {
-	var members []*member
+	var members []*world.Member
 	for i := range publishers {
-		members = append(members, &member{id: clusterset.ClusterID(fmt.Sprintf("m%02d", i)), number: i + 2})
+		members = append(members, &world.Member{ID: clusterset.ClusterID(fmt.Sprintf("m%02d", i)), Number: i + 2})
 	}
 	services := newScaleServices(members)
 	services.add(n)
@@ -69,7 +69,7 @@ func TestConflicts(t *testing.T) {
 		s := newTestServices(1, 1).all[0]
 		s.ports = append(s.ports, s.ports[0])
 		s.ports[1].Name, s.ports[1].Port = "https", 443
-		expected, young := s.expected(), s.exportFrom(&member{id: "young", number: 9}, 1)
+		expected, young := s.expected(), s.exportFrom(&world.Member{ID: "young", Number: 9}, 1)
 		before := young.record.DeepCopy()
 		conflicts[i](young)
 		if cmp.Equal(before.Spec, young.record.Spec) {
@@ -102,32 +102,5 @@ func TestLacking(t *testing.T) {
 	s.exports[0].slices[0].record.Spec.Groups[0].Addresses[0] = "10.2.255.255"
 	if slices.Equal(want, s.expected()) {
 		t.Error("another address makes no difference")
-	}
-}
-
-// TestObserver: a change arrives with itself or with a later one of its series, before or after the API server's answer.
-func TestObserver(t *testing.T) {
-	o, start := newObserver(), time.Now()
-	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
-	first, second, third, other := o.expect("p", "1"), o.expect("p", "2"), o.expect("p", "3"), o.expect("q", "4")
-	first.wasSent(at(0))
-	second.wasSent(at(30))
-	o.see("9", at(100))
-	o.see("2", at(100))
-	o.see("3", at(110))
-	third.wasSent(at(120))
-	o.see("1", at(130)) // an old state again
-	if got := len(o.series["q"]) + len(o.series["p"]); got != 1 {
-		t.Errorf("%d changes have not arrived", got)
-	}
-	other.wasSent(at(140))
-	o.see("4", at(142))
-	all, err := o.awaitAll(t.Context(), time.Second)
-	var got []float64
-	for _, c := range all {
-		got = append(got, c.latency())
-	}
-	if diff := cmp.Diff([]float64{100, 70, 0, 2}, got); diff != "" || err != nil {
-		t.Errorf("latencies (-want +got):\n%s, %v", diff, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/e2e/bench/agent/world"
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/manifests"
@@ -30,20 +31,17 @@ const gatewayImports, gatewayChurn, gatewayWithdrawal = "Gateways/imports", "Gat
 // endpoint.
 const churnChanges, withdrawals = 1000, 100
 
-// gatewayPods is how many gateways a member has. A mirrored slice lists all of them for a source with several endpoints.
-const gatewayPods = 2
-
 // overGateways measures the control plane of imports over gateways, beside that of flat imports of the same services: services per second,
 // writes on the hub for changes of endpoints that leave the availability as it is, and the time from the end of the last endpoint
 // until the importer has withdrawn the source. There are no gateways: an agent uses those that no probe reaches if it reaches none.
-func overGateways(ctx context.Context, b *bench, w *world) error {
-	services, err := b.createServices(ctx, w.members[0], b.size)
+func overGateways(ctx context.Context, b *bench, w *world.World) error {
+	services, err := world.CreateServices(ctx, b.log, w.Members[0], b.size)
 	if err != nil {
 		return err
 	}
-	for _, m := range w.members {
-		if err := m.installGateways(ctx); err != nil {
-			return fmt.Errorf("gateways of %s: %w", m.id, err)
+	for _, m := range w.Members {
+		if err := installGateways(ctx, m); err != nil {
+			return fmt.Errorf("gateways of %s: %w", m.ID, err)
 		}
 	}
 	for round := range b.rounds {
@@ -58,27 +56,27 @@ func overGateways(ctx context.Context, b *bench, w *world) error {
 	b.Limit(gatewayChurn, "hub-writes", viaGateways, results.AtMost(0))
 	b.Compare(gatewayWithdrawal, "p50-ms", viaGateways, flat, results.AtMost(1.5))
 	b.Compare(gatewayWithdrawal, "p99-ms", viaGateways, flat, results.AtMost(2))
-	return w.setNetworks(ctx, flat)
+	return setNetworks(ctx, w, flat)
 }
 
-func (b *bench) overGatewaysOnce(ctx context.Context, w *world, services []*testService, who string) (err error) {
-	if err := w.setNetworks(ctx, who); err != nil {
+func (b *bench) overGatewaysOnce(ctx context.Context, w *world.World, services []*world.TestService, who string) (err error) {
+	if err := setNetworks(ctx, w, who); err != nil {
 		return err
 	}
-	for _, m := range w.members {
-		m.agent = nil // another process may have taken the ports of the last one
+	for _, m := range w.Members {
+		m.Agent = nil // another process may have taken the ports of the last one
 	}
-	stop, err := b.startAgents(ctx, w)
+	stop, err := w.StartAgents(ctx, b.program)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stop(), w.cleanUp(ctx)) }()
-	rate, err := exportAll(ctx, w, services)
+	defer func() { err = errors.Join(err, stop(), w.CleanUp(ctx)) }()
+	rate, err := world.ExportAll(ctx, w, services)
 	if err != nil {
 		return err
 	}
 	b.Add(gatewayImports, who, "services/s", rate)
-	sources, err := readSlices(ctx, w.members[0], services[:min(withdrawals, len(services))])
+	sources, err := world.ReadSlices(ctx, w.Members[0], services[:min(withdrawals, len(services))])
 	if err != nil {
 		return err
 	}
@@ -89,87 +87,87 @@ func (b *bench) overGatewaysOnce(ctx context.Context, w *world, services []*test
 }
 
 // churn replaces endpoints, and counts the writes on the hub.
-func (b *bench) churn(ctx context.Context, w *world, sources *sourceSlices, who string) error {
-	before, err := settledRequests(ctx, w)
+func (b *bench) churn(ctx context.Context, w *world.World, sources *world.SourceSlices, who string) error {
+	before, err := world.SettledRequests(ctx, w)
 	if err != nil {
 		return err
 	}
 	changes := min(churnChanges, 10*b.size)
 	for i := range changes {
-		if err := sources.change(ctx, i); err != nil {
+		if err := sources.Change(ctx, i); err != nil {
 			return err
 		}
 	}
-	after, err := settledRequests(ctx, w)
+	after, err := world.SettledRequests(ctx, w)
 	if err != nil {
 		return err
 	}
-	caused := after.since(before)
+	caused := after.Since(before)
 	b.log("%d changes of endpoints caused: %s", changes, caused)
-	b.Add(gatewayChurn, who, "hub-writes", float64(caused.writes(w.hub.Name)))
+	b.Add(gatewayChurn, who, "hub-writes", float64(caused.Writes(w.Hub.Name)))
 	return nil
 }
 
 // withdrawals ends all endpoints of one service after the other, and measures the time until the importer's slices have none. At the end the
 // endpoints are as before.
-func (b *bench) withdrawals(ctx context.Context, w *world, sources *sourceSlices, who string) error {
-	o, stop, err := observe(ctx, w.members[1])
+func (b *bench) withdrawals(ctx context.Context, w *world.World, sources *world.SourceSlices, who string) error {
+	o, stop, err := world.Observe(ctx, w.Members[1])
 	defer stop()
 	if err != nil {
 		return err
 	}
-	if err := b.measureEach(ctx, gatewayWithdrawal, who, len(sources.slices), func(i int) (float64, error) {
-		key := goneKey(sources.slices[i].Labels[discoveryv1.LabelServiceName])
-		return o.latencyOf(ctx, key, key, func() error { return sources.setReady(ctx, i, false) })
+	if err := b.measureEach(ctx, gatewayWithdrawal, who, len(sources.Slices), func(i int) (float64, error) {
+		key := world.GoneKey(sources.Slices[i].Labels[discoveryv1.LabelServiceName])
+		return o.LatencyOf(ctx, key, key, func() error { return setReady(ctx, sources, i, false) })
 	}); err != nil {
 		return err
 	}
-	for i := range sources.slices {
-		err = errors.Join(err, sources.setReady(ctx, i, true))
+	for i := range sources.Slices {
+		err = errors.Join(err, setReady(ctx, sources, i, true))
 	}
 	return err
 }
 
-func (c *sourceSlices) setReady(ctx context.Context, i int, ready bool) error {
-	for e := range c.slices[i].Endpoints {
-		c.slices[i].Endpoints[e].Conditions = discoveryv1.EndpointConditions{Ready: new(ready), Serving: new(ready), Terminating: new(false)}
+func setReady(ctx context.Context, c *world.SourceSlices, i int, ready bool) error {
+	for e := range c.Slices[i].Endpoints {
+		c.Slices[i].Endpoints[e].Conditions = discoveryv1.EndpointConditions{Ready: new(ready), Serving: new(ready), Terminating: new(false)}
 	}
-	return c.m.admin.Update(ctx, c.slices[i])
+	return c.Member.Admin.Update(ctx, c.Slices[i])
 }
 
 // setNetworks moves the members into networks of their own, or into one.
-func (w *world) setNetworks(ctx context.Context, who string) error {
-	for _, m := range w.members {
-		key := client.ObjectKey{Namespace: m.id.HubNamespace(), Name: hubv1alpha1.MemberName}
+func setNetworks(ctx context.Context, w *world.World, who string) error {
+	for _, m := range w.Members {
+		key := client.ObjectKey{Namespace: m.ID.HubNamespace(), Name: hubv1alpha1.MemberName}
 		err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 			record := &hubv1alpha1.Member{}
-			if err := w.hubClient.Get(ctx, key, record); err != nil {
+			if err := w.HubClient.Get(ctx, key, record); err != nil {
 				return err
 			}
 			record.Spec.Network, record.Spec.Publish, record.Spec.GatewayCIDRs = "", "", []hubv1alpha1.CIDR{"198.51.100.0/24"}
 			if who == viaGateways {
-				record.Spec.Network, record.Spec.Publish = "network-"+string(m.id), hubv1alpha1.PublishAvailability
+				record.Spec.Network, record.Spec.Publish = "network-"+string(m.ID), hubv1alpha1.PublishAvailability
 			}
-			return w.hubClient.Update(ctx, record)
+			return w.HubClient.Update(ctx, record)
 		})
 		if err != nil {
-			return fmt.Errorf("set the network of %s: %w", m.id, err)
+			return fmt.Errorf("set the network of %s: %w", m.ID, err)
 		}
 	}
 	return nil
 }
 
 // installGateways installs what an agent sees of gateways: their manifests, the address of their load balancer, and their pods' slice.
-func (m *member) installGateways(ctx context.Context) error {
-	if err := membership.InstallGateway(ctx, m.cluster); err != nil {
+func installGateways(ctx context.Context, m *world.Member) error {
+	if err := membership.InstallGateway(ctx, m.Cluster); err != nil {
 		return err
 	}
 	service := &corev1.Service{}
-	if err := m.admin.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: clusterset.GatewayService}, service); err != nil {
+	if err := m.Admin.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: clusterset.GatewayService}, service); err != nil {
 		return err
 	}
-	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: fmt.Sprintf("198.51.100.%d", m.number)}}
-	if err := m.admin.Status().Update(ctx, service); err != nil {
+	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: fmt.Sprintf("198.51.100.%d", m.Number)}}
+	if err := m.Admin.Status().Update(ctx, service); err != nil {
 		return err
 	}
 	slice := &discoveryv1.EndpointSlice{
@@ -179,10 +177,10 @@ func (m *member) installGateways(ctx context.Context) error {
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:       []discoveryv1.EndpointPort{{Name: new(service.Spec.Ports[0].Name), Protocol: new(corev1.ProtocolTCP), Port: new(int32(8443))}},
 	}
-	for i := range gatewayPods {
+	for i := range world.GatewayPods {
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
-			Addresses: []string{address(m.number, firstChange-1-i)}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
+			Addresses: []string{world.Address(m.Number, world.FirstChange-1-i)}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
 		})
 	}
-	return m.admin.Create(ctx, slice)
+	return m.Admin.Create(ctx, slice)
 }

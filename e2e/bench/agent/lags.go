@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tombolo-mcs/tombolo/e2e/bench/agent/world"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/internal/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -56,7 +57,7 @@ func (l *lags) change(ctx context.Context, i int) error {
 	defer r.mu.Unlock()
 	r.setNext()
 	l.sent(l.names[i])
-	return r.from.remote.Update(ctx, r.record)
+	return r.from.Remote.Update(ctx, r.record)
 }
 
 // sent makes a change pending in all stores. If an earlier one is pending, its time counts.
@@ -83,7 +84,7 @@ func (l *lags) received(store int, key clusterset.ServiceKey) {
 
 // awaitAll returns the lags in milliseconds when no change is pending.
 func (l *lags) awaitAll(ctx context.Context) ([]float64, error) {
-	err := lab.Await(ctx, metricsInterval, arrivalTimeout, func(context.Context) error {
+	err := lab.Await(ctx, world.MetricsInterval, world.ArrivalTimeout, func(context.Context) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if len(l.pending) > 0 {

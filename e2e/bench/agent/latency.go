@@ -6,13 +6,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-	"golang.org/x/time/rate"
-
+	"github.com/tombolo-mcs/tombolo/e2e/bench/agent/world"
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 )
 
@@ -28,10 +25,10 @@ const latencyIdle, latencyBusy, latencyExport = "Latency/change=endpoints/load=i
 // latency measures the time of a change of endpoints from A to the slice in B, idle and with others in the background, and
 // of a new export to the import in B. It begins when A's API server has accepted the change, and ends when a watch in B
 // returns the result. So the baseline's steps are: watch event, write, watch event, write, watch event.
-func latency(ctx context.Context, b *bench, w *world) error {
+func latency(ctx context.Context, b *bench, w *world.World) error {
 	r := &latencyRun{bench: b, w: w, rate: float64(min(backgroundRate, b.size))}
 	n, m := min(probes, b.size), min(backgroundServices, 2*b.size)
-	all, err := b.createServices(ctx, w.members[0], n+m+b.size)
+	all, err := world.CreateServices(ctx, b.log, w.Members[0], n+m+b.size)
 	if err != nil {
 		return err
 	}
@@ -41,19 +38,19 @@ func latency(ctx context.Context, b *bench, w *world) error {
 	}
 	for round := range b.rounds {
 		b.log("round %d of %d", round+1, b.rounds)
-		working, stop, err := startBare(ctx, w, all, latencyWidth)
+		working, stop, err := world.StartBare(ctx, w, all, latencyWidth)
 		if err != nil {
 			return err
 		}
 		err = r.round(working, baseline)
-		if err := errors.Join(err, stop(), w.cleanUp(ctx)); err != nil {
+		if err := errors.Join(err, stop(), w.CleanUp(ctx)); err != nil {
 			return err
 		}
-		if stop, err = b.startAgents(ctx, w); err != nil {
+		if stop, err = w.StartAgents(ctx, b.program); err != nil {
 			return err
 		}
 		err = r.round(ctx, agent)
-		if err := errors.Join(err, stop(), w.cleanUp(ctx)); err != nil {
+		if err := errors.Join(err, stop(), w.CleanUp(ctx)); err != nil {
 			return err
 		}
 	}
@@ -66,35 +63,35 @@ func latency(ctx context.Context, b *bench, w *world) error {
 
 type latencyRun struct {
 	*bench
-	w                            *world
+	w                            *world.World
 	rate                         float64 // of changes in the background
-	exported, probes, background []*testService
-	exports                      []*testService // those that are exported one by one
+	exported, probes, background []*world.TestService
+	exports                      []*world.TestService // those that are exported one by one
 }
 
 // round measures the agents or the baseline, which are running.
 func (r *latencyRun) round(ctx context.Context, who string) error {
-	if _, err := exportAll(ctx, r.w, r.exported); err != nil {
+	if _, err := world.ExportAll(ctx, r.w, r.exported); err != nil {
 		return err
 	}
-	observer, stopObserver, err := observe(ctx, r.w.members[1])
+	observer, stopObserver, err := world.Observe(ctx, r.w.Members[1])
 	defer stopObserver()
 	if err != nil {
 		return err
 	}
-	probed, err := readSlices(ctx, r.w.members[0], r.probes)
+	probed, err := world.ReadSlices(ctx, r.w.Members[0], r.probes)
 	if err != nil {
 		return err
 	}
-	background, err := readSlices(ctx, r.w.members[0], r.background)
+	background, err := world.ReadSlices(ctx, r.w.Members[0], r.background)
 	if err != nil {
 		return err
 	}
-	change := func(i int) (float64, error) { return probed.changeSeen(ctx, i, observer) }
+	change := func(i int) (float64, error) { return probed.ChangeSeen(ctx, i, observer) }
 	if err := r.measureEach(ctx, latencyIdle, who, r.size, change); err != nil {
 		return err
 	}
-	stop := startChanges(ctx, r.rate, background.change)
+	stop := world.StartChanges(ctx, r.rate, background.Change)
 	err = r.measureEach(ctx, latencyBusy, who, r.size, change)
 	made, stopErr := stop()
 	if err := errors.Join(err, stopErr); err != nil {
@@ -102,8 +99,8 @@ func (r *latencyRun) round(ctx context.Context, who string) error {
 	}
 	r.Add(latencyBusy, who, "changes/s", made)
 	return r.measureEach(ctx, latencyExport, who, r.size, func(i int) (float64, error) {
-		key := importKey(r.exports[i].export.Name)
-		return observer.latencyOf(ctx, key, key, func() error { return r.w.members[0].admin.Create(ctx, r.exports[i].export.DeepCopy()) })
+		key := world.ImportKey(r.exports[i].Export.Name)
+		return observer.LatencyOf(ctx, key, key, func() error { return r.w.Members[0].Admin.Create(ctx, r.exports[i].Export.DeepCopy()) })
 	})
 }
 
@@ -127,63 +124,33 @@ func (b *bench) measureEach(ctx context.Context, name, who string, n int, change
 // sustainedRate returns how many changes per second the baseline on this machine sustains in the background, at most the
 // desired rate: at a higher rate, only a growing queue would be measured.
 func (r *latencyRun) sustainedRate(ctx context.Context) (rate float64, err error) {
-	working, stop, err := startBare(ctx, r.w, r.exported, latencyWidth)
+	working, stop, err := world.StartBare(ctx, r.w, r.exported, latencyWidth)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, stop(), r.w.cleanUp(ctx)) }()
-	if _, err := exportAll(working, r.w, r.exported); err != nil {
+	defer func() { err = errors.Join(err, stop(), r.w.CleanUp(ctx)) }()
+	if _, err := world.ExportAll(working, r.w, r.exported); err != nil {
 		return 0, err
 	}
-	background, err := readSlices(working, r.w.members[0], r.background)
+	background, err := world.ReadSlices(working, r.w.Members[0], r.background)
 	if err != nil {
 		return 0, err
 	}
-	observer, stopObserver, err := observe(working, r.w.members[1])
+	observer, stopObserver, err := world.Observe(working, r.w.Members[1])
 	defer stopObserver()
 	if err != nil {
 		return 0, err
 	}
 	length := max(time.Second, rateTime*time.Duration(min(r.size, backgroundRate))/(2*backgroundRate))
 	// A change of each worker of the baseline arrives after those before it.
-	return r.sustained(working, r.w, r.rate, length, background.change, func(ctx context.Context) error {
-		for i := range min(latencyWidth, len(background.slices)) {
-			if _, err := background.changeSeen(ctx, i, observer); err != nil {
+	return r.sustained(working, r.w, r.rate, length, background.Change, func(ctx context.Context) error {
+		for i := range min(latencyWidth, len(background.Slices)) {
+			if _, err := background.ChangeSeen(ctx, i, observer); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-}
-
-const changeWidth = 64
-
-// startChanges calls change with 0, 1, 2 and so on, so many times per second, until stop. A busy machine makes fewer: only
-// what was missed in the last tenth of a second is made up for, because a burst would not be a steady rate. stop waits for
-// the changes in flight, and returns how many were made per second.
-func startChanges(ctx context.Context, perSecond float64, change func(ctx context.Context, i int) error) (stop func() (float64, error)) {
-	limiter := rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond/10)))
-	limiter.AllowN(time.Now(), limiter.Burst()) // begin without a burst
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(changeWidth)
-	starting, cancel := context.WithCancel(groupCtx)
-	began, made, ended := time.Now(), 0, make(chan struct{})
-	go func() {
-		defer close(ended)
-		for limiter.Wait(starting) == nil {
-			i := made
-			group.Go(func() error { return change(groupCtx, i) })
-			made++
-		}
-	}()
-	return func() (float64, error) {
-		cancel()
-		<-ended
-		if err := group.Wait(); err != nil {
-			return 0, fmt.Errorf("changes at a steady rate: %w", err)
-		}
-		return float64(made) / time.Since(began).Seconds(), ctx.Err()
-	}
 }
 
 // A machine sustains a rate if it makes this share of the changes, and uses at most this share of its CPU, so that API
@@ -193,31 +160,31 @@ const onTime, mostUtilization, mostAttempts, leastRate = 0.95, 0.85, 8, 1.0
 // sustained returns the rate of changes that this machine sustains, at most the desired one. Each rate is tried for a length of time;
 // settle returns when the changes have arrived.
 func (b *bench) sustained(
-	ctx context.Context, w *world, desired float64, length time.Duration,
+	ctx context.Context, w *world.World, desired float64, length time.Duration,
 	change func(context.Context, int) error, settle func(context.Context) error,
 ) (float64, error) {
 	current := desired
 	for range mostAttempts {
-		before, err := measureCPU(w)
+		before, err := world.MeasureCPU(w)
 		if err != nil {
 			return 0, err
 		}
 		began := time.Now()
-		stop := startChanges(ctx, current, change)
-		err = pause(ctx, length)
+		stop := world.StartChanges(ctx, current, change)
+		err = world.Pause(ctx, length)
 		made, stopErr := stop()
 		if err := errors.Join(err, stopErr); err != nil {
 			return 0, err
 		}
 		took := time.Since(began)
-		after, err := measureCPU(w)
+		after, err := world.MeasureCPU(w)
 		if err != nil {
 			return 0, err
 		}
 		if err := settle(ctx); err != nil {
 			return 0, err
 		}
-		utilization := after.since(before).utilization(took)
+		utilization := after.Since(before).Utilization(took)
 		b.log("at %.0f changes per second, %.0f were made and %.0f%% of the CPU was used", current, made, 100*utilization)
 		next := reduced(current, made, utilization)
 		if next == current {

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tombolo-mcs/tombolo/e2e/bench/agent/world"
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
@@ -38,10 +39,8 @@ type settings struct {
 type bench struct {
 	settings
 	results.Results
-	log logFunc
+	log world.LogFunc
 }
-
-type logFunc func(format string, args ...any)
 
 // outFolder has the figures, as bench-<part>.txt, and profiles.
 const outFolder = "out"
@@ -54,7 +53,7 @@ type part struct {
 	name         string
 	size, rounds int
 	members      int // clusters; asSize: as many as the size
-	run          func(context.Context, *bench, *world) error
+	run          func(context.Context, *bench, *world.World) error
 }
 
 const asSize = -1
@@ -110,11 +109,11 @@ func run(ctx context.Context, s settings, name string) (err error) {
 	if members == asSize {
 		members = b.size
 	}
-	w, err := newWorld(ctx, members, b.log)
+	w, err := world.New(ctx, members, b.log)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, w.lab.Close()) }()
+	defer func() { err = errors.Join(err, w.Lab.Close()) }()
 	if err := p.run(ctx, b, w); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/controllers/presence"
 	"github.com/tombolo-mcs/tombolo/controllers/publish"
+	"github.com/tombolo-mcs/tombolo/e2e/bench/agent/world"
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 	"github.com/tombolo-mcs/tombolo/internal/apply"
 	"github.com/tombolo-mcs/tombolo/internal/hub"
@@ -46,7 +47,7 @@ const (
 
 // members measures a hub with more and more members. Some members are a connection with a store and a presence of the agents' own code, in
 // this process: so the harness decodes for them what their machines would. The others are receivers.
-func members(ctx context.Context, b *bench, w *world) (err error) {
+func members(ctx context.Context, b *bench, w *world.World) (err error) {
 	var rows []membersRow
 	defer func() { err = errors.Join(err, printMembers(rows)) }()
 	for _, n := range append(slices.DeleteFunc(slices.Clone(memberSteps), func(n int) bool { return n >= b.size }), b.size) {
@@ -59,10 +60,10 @@ func members(ctx context.Context, b *bench, w *world) (err error) {
 		if n == b.size {
 			break
 		}
-		if err := w.lab.Close(); err != nil {
+		if err := w.Lab.Close(); err != nil {
 			return err
 		}
-		next, err := newWorld(ctx, 0, b.log)
+		next, err := world.New(ctx, 0, b.log)
 		if err != nil {
 			return err
 		}
@@ -74,18 +75,18 @@ func members(ctx context.Context, b *bench, w *world) (err error) {
 // membersRun is a hub with a number of members.
 type membersRun struct {
 	*bench
-	w             *world
-	publishers    []*member
+	w             *world.World
+	publishers    []*world.Member
 	services      []*scaleService
 	connections   []*connection
-	receivers     []*receiver
+	receivers     []*world.Receiver
 	stopReceivers func()
 }
 
-func (b *bench) withMembers(ctx context.Context, w *world, n int) (row membersRow, err error) {
+func (b *bench) withMembers(ctx context.Context, w *world.World, n int) (row membersRow, err error) {
 	r := &membersRun{bench: b, w: w, stopReceivers: func() {}}
 	b.log("the hub admits %d members, which publish %d services", n, b.services)
-	if r.publishers, err = w.admit(ctx, n); err != nil {
+	if r.publishers, err = w.Admit(ctx, n); err != nil {
 		return row, err
 	}
 	all := newScaleServices(r.publishers)
@@ -130,7 +131,7 @@ func (r *membersRun) connect(ctx context.Context) (seconds float64, err error) {
 		}
 		r.connections = append(r.connections, c)
 	}
-	if r.receivers, r.stopReceivers, err = startReceivers(ctx, r.publishers[stores:], &received{}); err != nil {
+	if r.receivers, r.stopReceivers, err = world.StartReceivers(ctx, r.publishers[stores:], &world.Received{}); err != nil {
 		return 0, err
 	}
 	err = r.awaitAll(ctx, hub.Reachable)
@@ -144,7 +145,7 @@ func (r *membersRun) awaitAll(ctx context.Context, state hub.Reachability) error
 
 // withHeartbeats calls do while all members send heartbeats. Those of the connections continue until ctx ends.
 func (r *membersRun) withHeartbeats(ctx context.Context, group *errgroup.Group, do func() error) error {
-	stop, err := sendHeartbeats(ctx, r.publishers[len(r.connections):], liveness.Interval(heartbeatInterval, len(r.publishers)))
+	stop, err := world.SendHeartbeats(ctx, r.publishers[len(r.connections):], liveness.Interval(world.HeartbeatInterval, len(r.publishers)))
 	if err != nil {
 		return err
 	}
@@ -153,16 +154,16 @@ func (r *membersRun) withHeartbeats(ctx context.Context, group *errgroup.Group, 
 
 // renew starts the heartbeats of the connections until ctx ends, spread over an interval, and returns after the last first one.
 func (r *membersRun) renew(ctx context.Context, group *errgroup.Group) error {
-	spread := liveness.Interval(heartbeatInterval, len(r.publishers)) / time.Duration(len(r.connections))
+	spread := liveness.Interval(world.HeartbeatInterval, len(r.publishers)) / time.Duration(len(r.connections))
 	for i, c := range r.connections {
 		m := r.publishers[i]
 		p := &presence.Presence{
-			Cluster: m.id, ClusterUID: "bench-" + string(m.id), Claim: presence.NewClaim("bench-"+string(m.id), string(m.id)), Interval: heartbeatInterval, Grace: liveness.GracePeriods * heartbeatInterval,
-			AbsentTimeout: time.Hour, Store: c.store, Hub: apply.ToHub(c, m.id.HubNamespace()), Live: c, Progress: publish.NewProgress(),
-			Tracker: liveness.NewTracker(heartbeatInterval, liveness.GracePeriods*heartbeatInterval), Clock: clock.RealClock{}, Log: logr.Discard(),
+			Cluster: m.ID, ClusterUID: "bench-" + string(m.ID), Claim: presence.NewClaim("bench-"+string(m.ID), string(m.ID)), Interval: world.HeartbeatInterval, Grace: liveness.GracePeriods * world.HeartbeatInterval,
+			AbsentTimeout: time.Hour, Store: c.store, Hub: apply.ToHub(c, m.ID.HubNamespace()), Live: c, Progress: publish.NewProgress(),
+			Tracker: liveness.NewTracker(world.HeartbeatInterval, liveness.GracePeriods*world.HeartbeatInterval), Clock: clock.RealClock{}, Log: logr.Discard(),
 		}
 		group.Go(func() error { return p.Start(ctx) })
-		if err := pause(ctx, spread); err != nil {
+		if err := world.Pause(ctx, spread); err != nil {
 			return err
 		}
 	}
@@ -171,7 +172,7 @@ func (r *membersRun) renew(ctx context.Context, group *errgroup.Group) error {
 
 // measure measures the hub while endpoints change at a steady rate.
 func (r *membersRun) measure(ctx context.Context, row *membersRow) error {
-	length := max(membersTime, liveness.Interval(heartbeatInterval, len(r.publishers)))
+	length := max(membersTime, liveness.Interval(world.HeartbeatInterval, len(r.publishers)))
 	r.log("%d members: %.4g changes per second for %s", len(r.publishers), r.rate, length)
 	before, err := r.load(ctx)
 	if err != nil {
@@ -179,7 +180,7 @@ func (r *membersRun) measure(ctx context.Context, row *membersRow) error {
 	}
 	var after hubLoad
 	made, all, err := r.change(ctx, func() error {
-		err := pause(ctx, length)
+		err := world.Pause(ctx, length)
 		var loadErr error
 		after, loadErr = r.load(ctx)
 		return errors.Join(err, loadErr)
@@ -187,9 +188,9 @@ func (r *membersRun) measure(ctx context.Context, row *membersRow) error {
 	if err != nil {
 		return err
 	}
-	seconds, used := after.at.Sub(before.at).Seconds(), after.cpu.since(before.cpu)
+	seconds, used := after.at.Sub(before.at).Seconds(), after.cpu.Since(before.cpu)
 	row.rate = made
-	row.apiServer, row.etcd, row.harness = 100*used["kube-apiserver"]/seconds, 100*used["etcd"]/seconds, 100*used[harness]/seconds
+	row.apiServer, row.etcd, row.harness = 100*used["kube-apiserver"]/seconds, 100*used["etcd"]/seconds, 100*used[world.Harness]/seconds
 	row.apiServerMB, row.etcdMB = after.memory["kube-apiserver"], after.memory["etcd"]
 	row.heartbeats, row.events = (after.heartbeats-before.heartbeats)/seconds, (after.events-before.events)/seconds
 	row.closed = (after.closed - before.closed) / seconds
@@ -201,7 +202,7 @@ func (r *membersRun) measure(ctx context.Context, row *membersRow) error {
 // the lags in milliseconds.
 func (r *membersRun) change(ctx context.Context, during func() error) (made float64, all []float64, err error) {
 	lags := newLags(r.services, r.connections[:min(importers, len(r.connections))])
-	stop := startChanges(ctx, r.rate, lags.change)
+	stop := world.StartChanges(ctx, r.rate, lags.change)
 	err = during()
 	made, stopErr := stop()
 	if err := errors.Join(err, stopErr); err != nil {
@@ -213,13 +214,13 @@ func (r *membersRun) change(ctx context.Context, during func() error) (made floa
 
 // slowEtcd measures the lag while the hub's etcd is slow, and how long after that all changes have arrived.
 func (r *membersRun) slowEtcd(ctx context.Context, row *membersRow) error {
-	length, etcd := scaled(slowTime, len(r.services), slowServices), r.w.hub.Etcd
+	length, etcd := scaled(slowTime, len(r.services), slowServices), r.w.Hub.Etcd
 	r.log("%d members: etcd runs for %s of each %s, for %s", len(r.publishers), slowRuns, slowPeriod, length)
 	var ended time.Time
 	_, all, err := r.change(ctx, func() error {
 		for began := time.Now(); time.Since(began) < length; {
 			//nolint:contextcheck // Freeze has a deadline of its own
-			if err := errors.Join(etcd.Freeze(), pause(ctx, slowPeriod-slowRuns), etcd.Thaw(), pause(ctx, slowRuns)); err != nil {
+			if err := errors.Join(etcd.Freeze(), world.Pause(ctx, slowPeriod-slowRuns), etcd.Thaw(), world.Pause(ctx, slowRuns)); err != nil {
 				return err
 			}
 		}
@@ -236,43 +237,43 @@ func (r *membersRun) slowEtcd(ctx context.Context, row *membersRow) error {
 // restart restarts the hub's API server, and returns how many seconds after its start all were connected again, and the rejected requests.
 func (r *membersRun) restart(ctx context.Context) (seconds, rejected float64, err error) {
 	r.log("%d members: the API server of the hub stops for %s", len(r.publishers), downTime)
-	if err := errors.Join(r.w.hub.APIServer.Stop(ctx), pause(ctx, downTime)); err != nil {
+	if err := errors.Join(r.w.Hub.APIServer.Stop(ctx), world.Pause(ctx, downTime)); err != nil {
 		return 0, 0, err
 	}
 	if err := r.awaitAll(ctx, hub.Unreachable); err != nil {
 		return 0, 0, err
 	}
 	began := time.Now() // members may be connected before the harness finds the API server ready
-	most, _, err := startHub(ctx, r.w.hub, r.awaitAll)
+	most, _, err := startHub(ctx, r.w.Hub, r.awaitAll)
 	return time.Since(began).Seconds(), most["rejected-requests"], err
 }
 
 // hubLoad is what the hub has used and sent up to a time.
 type hubLoad struct {
 	at                 time.Time
-	cpu                cpuTimes
+	cpu                world.CPUTimes
 	memory             map[string]float64 // MB by program
 	heartbeats, events float64
 	closed             float64 // watches that did not keep up
 }
 
 func (r *membersRun) load(ctx context.Context) (l hubLoad, err error) {
-	connection, err := rest.HTTPClientFor(r.w.hub.Config())
+	connection, err := rest.HTTPClientFor(r.w.Hub.Config())
 	if err != nil {
 		return l, err
 	}
 	defer connection.CloseIdleConnections()
-	m, err := readMetrics(ctx, connection, r.w.hub.Config().Host+"/metrics")
+	m, err := world.ReadMetrics(ctx, connection, r.w.Hub.Config().Host+"/metrics")
 	if err != nil {
 		return l, err
 	}
 	const sent = "apiserver_watch_events_total"
-	l.heartbeats, l.events = m.sum(sent, "resource", "heartbeats"), m.sum(sent)
-	l.closed = m.sum("apiserver_terminated_watchers_total")
-	if l.memory, err = memoryOf(r.w.hub); err != nil {
+	l.heartbeats, l.events = m.Sum(sent, "resource", "heartbeats"), m.Sum(sent)
+	l.closed = m.Sum("apiserver_terminated_watchers_total")
+	if l.memory, err = world.MemoryOf(r.w.Hub); err != nil {
 		return l, err
 	}
 	l.at = time.Now()
-	l.cpu, err = measureCPU(r.w)
+	l.cpu, err = world.MeasureCPU(r.w)
 	return l, err
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"text/tabwriter"
+
+	"github.com/tombolo-mcs/tombolo/e2e/bench/agent/world"
 )
 
 // membersRow is what is measured with a number of members. CPU is in percent of one core.
@@ -29,8 +31,8 @@ func (b *bench) addMembers(row membersRow) {
 			"cpu-percent": row.apiServer, "resident-MB": row.apiServerMB, "heartbeat-events/s": row.heartbeats, "watch-events/s": row.events,
 			"rejected-requests": row.rejects, "closed-watches/s": row.closed,
 		},
-		"etcd":  {"cpu-percent": row.etcd, "resident-MB": row.etcdMB},
-		harness: {"cpu-percent": row.harness},
+		"etcd":        {"cpu-percent": row.etcd, "resident-MB": row.etcdMB},
+		world.Harness: {"cpu-percent": row.harness},
 		agent: {
 			"changes/s": row.rate, "p50-ms": row.p50, "p99-ms": row.p99, "connected-s": row.connected, "reconnected-s": row.reconnected,
 			"slow-etcd-p50-ms": row.slowP50, "slow-etcd-p99-ms": row.slowP99, "after-slow-etcd-s": row.recovered,

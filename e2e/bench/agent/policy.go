@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/bench/agent/world"
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/internal/conditions"
@@ -29,17 +30,17 @@ const policyChange = "Policy/change=endpoints"
 
 // withPolicy measures what a change of endpoints costs the importer's agent with a policy, beside the same without: CPU and requests. The
 // last of three sources serves, so all of them are evaluated. Both are measured in each round, in alternating order.
-func withPolicy(ctx context.Context, b *bench, w *world) (err error) {
+func withPolicy(ctx context.Context, b *bench, w *world.World) (err error) {
 	r := &fanoutRun{bench: b, changes: b.size}
-	if r.services, err = b.createServices(ctx, w.members[0], fewServices); err != nil {
+	if r.services, err = world.CreateServices(ctx, b.log, w.Members[0], fewServices); err != nil {
 		return err
 	}
-	stop, err := b.startAgents(ctx, w)
+	stop, err := w.StartAgents(ctx, b.program)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stop(), w.cleanUp(ctx)) }()
-	if _, err := exportAll(ctx, w, r.services); err != nil {
+	defer func() { err = errors.Join(err, stop(), w.CleanUp(ctx)) }()
+	if _, err := world.ExportAll(ctx, w, r.services); err != nil {
 		return err
 	}
 	order := []string{plain, preferring}
@@ -48,14 +49,14 @@ func withPolicy(ctx context.Context, b *bench, w *world) (err error) {
 	}
 	for round := range b.rounds {
 		for _, who := range order {
-			if err := r.prefer(ctx, w.members[1], who); err != nil {
+			if err := r.prefer(ctx, w.Members[1], who); err != nil {
 				return err
 			}
 			used, caused, err := r.workOnce(ctx, w)
 			if err != nil {
 				return err
 			}
-			requests := float64(caused.in(w.members[1].cluster.Name)) / float64(r.changes)
+			requests := float64(caused.In(w.Members[1].Cluster.Name)) / float64(r.changes)
 			b.log("round %d of %d, %s: %.3f ms of CPU and %.2f requests for a change", round+1, b.rounds, who, used, requests)
 			b.Add(policyChange, who, "cpu-ms/change", used)
 			b.Add(policyChange, who, "requests/change", requests)
@@ -64,23 +65,23 @@ func withPolicy(ctx context.Context, b *bench, w *world) (err error) {
 	}
 	b.Compare(policyChange, "cpu-ms/change", preferring, plain, results.AtMost(1.1))
 	b.Compare(policyChange, "requests/change", preferring, plain, results.AtMost(1.1))
-	return r.prefer(ctx, w.members[1], plain)
+	return r.prefer(ctx, w.Members[1], plain)
 }
 
 // prefer creates or deletes the importer's policy, and returns when it is in effect, or no more, in all imports.
-func (r *fanoutRun) prefer(ctx context.Context, m *member, who string) error {
-	policy := &policyv1alpha1.ServiceImportRoutingPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "locality"}}
+func (r *fanoutRun) prefer(ctx context.Context, m *world.Member, who string) error {
+	policy := &policyv1alpha1.ServiceImportRoutingPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: world.Namespace, Name: "locality"}}
 	policy.Spec.Sources = []policyv1alpha1.Source{{SameCluster: true}, {SameProperty: "region"}, {Any: true}}
-	err, effective := client.IgnoreNotFound(m.admin.Delete(ctx, policy)), 0
+	err, effective := client.IgnoreNotFound(m.Admin.Delete(ctx, policy)), 0
 	if who == preferring {
-		err, effective = m.admin.Create(ctx, policy), len(r.services)
+		err, effective = m.Admin.Create(ctx, policy), len(r.services)
 	}
 	if err != nil {
 		return err
 	}
-	err = lab.Await(ctx, 100*time.Millisecond, roundTimeout, func(ctx context.Context) error {
+	err = lab.Await(ctx, 100*time.Millisecond, world.RoundTimeout, func(ctx context.Context) error {
 		all, found := &mcsv1beta1.ServiceImportList{}, 0
-		err := m.admin.List(ctx, all, client.InNamespace(namespace))
+		err := m.Admin.List(ctx, all, client.InNamespace(world.Namespace))
 		for _, i := range all.Items {
 			if meta.FindStatusCondition(i.Status.Conditions, conditions.TypePreferred) != nil {
 				found++
@@ -94,5 +95,5 @@ func (r *fanoutRun) prefer(ctx context.Context, m *member, who string) error {
 	if err != nil {
 		return err
 	}
-	return m.agent.awaitIdle(ctx)
+	return m.Agent.AwaitIdle(ctx)
 }

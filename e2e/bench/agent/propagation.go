@@ -11,13 +11,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tombolo-mcs/tombolo/e2e/bench/agent/world"
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 )
 
 // propagation measures how many services per second become complete in two clusters, of many that are exported in one of
 // them at once.
-func propagation(ctx context.Context, b *bench, w *world) error {
-	services, err := b.createServices(ctx, w.members[0], b.size)
+func propagation(ctx context.Context, b *bench, w *world.World) error {
+	services, err := world.CreateServices(ctx, b.log, w.Members[0], b.size)
 	if err != nil {
 		return err
 	}
@@ -43,7 +44,7 @@ func propagation(ctx context.Context, b *bench, w *world) error {
 }
 
 // bestWidth returns the number of writes in flight with which the baseline is fastest.
-func (b *bench) bestWidth(ctx context.Context, w *world, services []*testService) (int, error) {
+func (b *bench) bestWidth(ctx context.Context, w *world.World, services []*world.TestService) (int, error) {
 	few := services[:min(len(services), max(20, b.size/5))]
 	if _, err := exportBare(ctx, w, few, 1); err != nil { // API servers are slower at first
 		return 0, err
@@ -63,35 +64,35 @@ func (b *bench) bestWidth(ctx context.Context, w *world, services []*testService
 }
 
 // exportBare returns how many services per second are complete with the bare client.
-func exportBare(ctx context.Context, w *world, services []*testService, width int) (float64, error) {
-	working, stop, err := startBare(ctx, w, services, width)
+func exportBare(ctx context.Context, w *world.World, services []*world.TestService, width int) (float64, error) {
+	working, stop, err := world.StartBare(ctx, w, services, width)
 	if err != nil {
 		return 0, err
 	}
-	rate, err := exportAll(working, w, services)
-	return rate, errors.Join(err, stop(), w.cleanUp(ctx))
+	rate, err := world.ExportAll(working, w, services)
+	return rate, errors.Join(err, stop(), w.CleanUp(ctx))
 }
 
 // exportWithAgents returns how many services per second are complete with agents, whose CPU it profiles if asked to.
-func (b *bench) exportWithAgents(ctx context.Context, w *world, services []*testService) (float64, error) {
-	stop, err := b.startAgents(ctx, w)
+func (b *bench) exportWithAgents(ctx context.Context, w *world.World, services []*world.TestService) (float64, error) {
+	stop, err := w.StartAgents(ctx, b.program)
 	if err != nil {
 		return 0, err
 	}
-	before, err := measureCPU(w)
+	before, err := world.MeasureCPU(w)
 	if err != nil {
 		return 0, errors.Join(err, stop())
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	if b.cpuProfile {
-		for _, m := range w.members {
+		for _, m := range w.Members {
 			group.Go(func() error {
-				return m.agent.writeProfile(groupCtx, "profile?seconds=10", filepath.Join(outFolder, fmt.Sprintf("bench-agent-%s.pprof", m.id)))
+				return m.Agent.WriteProfile(groupCtx, "profile?seconds=10", filepath.Join(outFolder, fmt.Sprintf("bench-agent-%s.pprof", m.ID)))
 			})
 		}
 	}
-	rate, err := exportAll(ctx, w, services)
-	after, cpuErr := measureCPU(w)
-	b.log("CPU, percent: %v", after.since(before).percent())
-	return rate, errors.Join(err, cpuErr, group.Wait(), stop(), w.cleanUp(ctx))
+	rate, err := world.ExportAll(ctx, w, services)
+	after, cpuErr := world.MeasureCPU(w)
+	b.log("CPU, percent: %v", after.Since(before).Percent())
+	return rate, errors.Join(err, cpuErr, group.Wait(), stop(), w.CleanUp(ctx))
 }

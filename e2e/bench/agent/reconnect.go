@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/e2e/bench/agent/world"
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/internal/hub"
@@ -35,9 +36,9 @@ const (
 
 // reconnect measures how the agents of many members spread their lists after a restart of the hub. Each agent is a
 // connection to the hub of the agents' own code, with the store that it fills, in this process.
-func reconnect(ctx context.Context, b *bench, w *world) error {
+func reconnect(ctx context.Context, b *bench, w *world.World) error {
 	b.log("the hub admits %d members", b.size)
-	publishers, err := w.admit(ctx, b.size)
+	publishers, err := w.Admit(ctx, b.size)
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func reconnect(ctx context.Context, b *bench, w *world) error {
 }
 
 // restartHub restarts the hub once, with connections that are open only for it.
-func (b *bench) restartHub(ctx context.Context, w *world, publishers []*member) (err error) {
+func (b *bench) restartHub(ctx context.Context, w *world.World, publishers []*world.Member) (err error) {
 	connecting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	connections := make([]*connection, len(publishers))
@@ -78,14 +79,14 @@ func (b *bench) restartHub(ctx context.Context, w *world, publishers []*member) 
 	}
 	down := min(downTime, downTime*time.Duration(b.size)/50)
 	b.log("%d connections to the hub are open; its API server stops for %s", len(connections), down)
-	if err := errors.Join(w.hub.APIServer.Stop(ctx), pause(ctx, down)); err != nil {
+	if err := errors.Join(w.Hub.APIServer.Stop(ctx), world.Pause(ctx, down)); err != nil {
 		return err
 	}
 	if err := awaitConnections(ctx, connections, hub.Unreachable); err != nil {
 		return err
 	}
 	stopped := time.Now()
-	most, ready, err := startHub(ctx, w.hub, func(ctx context.Context, state hub.Reachability) error {
+	most, ready, err := startHub(ctx, w.Hub, func(ctx context.Context, state hub.Reachability) error {
 		return awaitConnections(ctx, connections, state)
 	})
 	if err != nil {
@@ -126,16 +127,16 @@ func watchLoad(ctx context.Context, c *lab.Cluster, most map[string]float64) err
 	}
 	defer connection.CloseIdleConnections()
 	read := false
-	for pause(ctx, loadInterval) == nil {
-		m, readErr := readMetrics(ctx, connection, c.Config().Host+"/metrics")
+	for world.Pause(ctx, loadInterval) == nil {
+		m, readErr := world.ReadMetrics(ctx, connection, c.Config().Host+"/metrics")
 		if err = readErr; err != nil {
 			continue
 		}
 		read = true
 		for name, value := range map[string]float64{
-			"requests-in-flight": m.sum("apiserver_current_inflight_requests", "request_kind", "readOnly"),
-			"waiting-requests":   m.sum("apiserver_flowcontrol_current_inqueue_requests"),
-			"rejected-requests":  m.sum("apiserver_flowcontrol_rejected_requests_total"),
+			"requests-in-flight": m.Sum("apiserver_current_inflight_requests", "request_kind", "readOnly"),
+			"waiting-requests":   m.Sum("apiserver_flowcontrol_current_inqueue_requests"),
+			"rejected-requests":  m.Sum("apiserver_flowcontrol_rejected_requests_total"),
 		} {
 			most[name] = max(most[name], value)
 		}
@@ -212,12 +213,12 @@ type connection struct {
 }
 
 // openConnection starts a connection that ends with ctx.
-func openConnection(ctx context.Context, m *member) (*connection, error) {
-	remote, err := hub.Client(ownConnection(m.toHub))
+func openConnection(ctx context.Context, m *world.Member) (*connection, error) {
+	remote, err := hub.Client(world.OwnConnection(m.ToHub))
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{WithWatch: remote, store: hub.NewStore(m.id, clusterset.AddressRanges{}), ended: make(chan struct{}), state: hub.Unreachable}
+	c := &connection{WithWatch: remote, store: hub.NewStore(m.ID, clusterset.AddressRanges{}), ended: make(chan struct{}), state: hub.Unreachable}
 	h := hub.NewConnection(c.store, c, logr.Discard(), c.changed)
 	go func() {
 		defer close(c.ended)
@@ -268,16 +269,16 @@ func (c *connection) since(at time.Time) []read {
 	return slices.DeleteFunc(slices.Clone(c.reads), func(r read) bool { return r.began.Before(at) })
 }
 
-func (c *connection) hasState(state hub.Reachability) bool {
+func (c *connection) HasState(state hub.Reachability) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state == state
 }
 
 // awaitConnections returns when all have read everything, or when all have found the hub unreachable.
-func awaitConnections[C interface{ hasState(hub.Reachability) bool }](ctx context.Context, all []C, state hub.Reachability) error {
-	return lab.Await(ctx, 50*time.Millisecond, roundTimeout, func(context.Context) error {
-		missing := slices.DeleteFunc(slices.Clone(all), func(c C) bool { return c.hasState(state) })
+func awaitConnections[C interface{ HasState(hub.Reachability) bool }](ctx context.Context, all []C, state hub.Reachability) error {
+	return lab.Await(ctx, 50*time.Millisecond, world.RoundTimeout, func(context.Context) error {
+		missing := slices.DeleteFunc(slices.Clone(all), func(c C) bool { return c.HasState(state) })
 		if len(missing) > 0 {
 			return fmt.Errorf("for %d of %d connections the hub is not %s", len(missing), len(all), state)
 		}

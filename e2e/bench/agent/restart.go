@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/bench/agent/world"
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 	"github.com/tombolo-mcs/tombolo/internal/hub"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -24,18 +25,18 @@ import (
 
 // restart measures how long the agent in B takes until it is in sync again with many imported services, what it writes
 // meanwhile, when a change arrives that was made while it was down, and the CPU that it uses when idle.
-func restart(ctx context.Context, b *bench, w *world) (err error) {
-	r := &restartRun{bench: b, exporter: w.members[0], importer: w.members[1], w: w}
-	if r.services, err = r.exporter.newServices(b.size); err != nil {
+func restart(ctx context.Context, b *bench, w *world.World) (err error) {
+	r := &restartRun{bench: b, exporter: w.Members[0], importer: w.Members[1], w: w}
+	if r.services, err = r.exporter.NewServices(b.size); err != nil {
 		return err
 	}
 	b.log("publish %d services with a slice each", b.size)
-	if err := each(ctx, setupWidth, r.services, func(ctx context.Context, s *testService) error {
-		return createRecords(ctx, r.exporter, s.endpoints, s.record)
+	if err := world.Each(ctx, world.SetupWidth, r.services, func(ctx context.Context, s *world.TestService) error {
+		return world.CreateRecords(ctx, r.exporter, s.Endpoints, s.Record)
 	}); err != nil {
 		return err
 	}
-	stop, err := sendHeartbeats(ctx, w.members[:1], heartbeatInterval)
+	stop, err := world.SendHeartbeats(ctx, w.Members[:1], world.HeartbeatInterval)
 	if err != nil {
 		return err
 	}
@@ -63,27 +64,27 @@ func restart(ctx context.Context, b *bench, w *world) (err error) {
 
 type restartRun struct {
 	*bench
-	w                  *world
-	exporter, importer *member
-	services           []*testService
+	w                  *world.World
+	exporter, importer *world.Member
+	services           []*world.TestService
 }
 
 func (r *restartRun) firstImport(ctx context.Context) error {
-	o, stop, err := observe(ctx, r.importer)
+	o, stop, err := world.Observe(ctx, r.importer)
 	defer stop()
 	if err != nil {
 		return err
 	}
-	o.expectImports(r.services)
-	a, err := r.startAgent(ctx, r.w, r.importer)
+	o.ExpectImports(r.services)
+	a, err := r.w.StartAgent(ctx, r.program, r.importer)
 	if err != nil {
 		return err
 	}
-	_, err = o.awaitAll(ctx, 2*roundTimeout)
+	_, err = o.AwaitAll(ctx, 2*world.RoundTimeout)
 	if err == nil {
-		_, err = a.awaitSynced(ctx, r.size)
+		_, err = a.AwaitSynced(ctx, r.size)
 	}
-	return errors.Join(err, a.stop(ctx))
+	return errors.Join(err, a.End(ctx))
 }
 
 func (r *restartRun) round(ctx context.Context) error {
@@ -91,7 +92,7 @@ func (r *restartRun) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o, stop, err := observe(ctx, r.importer)
+	o, stop, err := world.Observe(ctx, r.importer)
 	defer stop()
 	if err != nil {
 		return err
@@ -100,52 +101,52 @@ func (r *restartRun) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before, err := settledRequests(ctx, r.w)
+	before, err := world.SettledRequests(ctx, r.w)
 	if err != nil {
 		return err
 	}
-	a, err := r.startAgent(ctx, r.w, r.importer)
+	a, err := r.w.StartAgent(ctx, r.program, r.importer)
 	if err != nil {
 		return err
 	}
 	r.Add("Restart", baseline, "sync-s", listed.Seconds())
-	return errors.Join(r.measure(ctx, a, o, changed, before), a.stop(ctx))
+	return errors.Join(r.measure(ctx, a, o, changed, before), a.End(ctx))
 }
 
 // measure measures the agent from its start until it has been idle for a while.
-func (r *restartRun) measure(ctx context.Context, a *agentProcess, o *observer, changed *change, before requests) error {
-	synced, err := a.awaitSynced(ctx, r.size)
+func (r *restartRun) measure(ctx context.Context, a *world.AgentProcess, o *world.Observer, changed *world.Change, before world.Requests) error {
+	synced, err := a.AwaitSynced(ctx, r.size)
 	if err != nil {
 		return err
 	}
-	reconciling, err := a.cachesSynced()
+	reconciling, err := a.CachesSynced()
 	if err != nil {
 		return err
 	}
-	changed.wasSent(reconciling)
-	took, err := o.await(ctx, changed)
+	changed.WasSent(reconciling)
+	took, err := o.Await(ctx, changed)
 	if err != nil {
 		return err
 	}
-	after, err := settledRequests(ctx, r.w)
+	after, err := world.SettledRequests(ctx, r.w)
 	if err != nil {
 		return err
 	}
-	writes := after.since(before).writes(r.importer.cluster.Name)
-	r.Add("Restart", agent, "sync-s", synced.Sub(a.began).Seconds())
-	r.Add("Restart", agent, "first-reconcile-s", reconciling.Sub(a.began).Seconds())
+	writes := after.Since(before).Writes(r.importer.Cluster.Name)
+	r.Add("Restart", agent, "sync-s", synced.Sub(a.Began).Seconds())
+	r.Add("Restart", agent, "first-reconcile-s", reconciling.Sub(a.Began).Seconds())
 	r.Add("Restart", agent, "writes", float64(writes-1)) // the change is one
 	r.Add("Restart", agent, "change-ms", took)
-	if err := a.awaitLive(ctx, 1, r.size); err != nil {
+	if err := a.AwaitLive(ctx, 1, r.size); err != nil {
 		return err
 	}
-	length := scaled(3*heartbeatInterval, r.size, manyServices/2)
-	r.log("in sync %.1f s after the start; the CPU of the idle agent is measured for %s", synced.Sub(a.began).Seconds(), length)
-	from, err := cpuOf(a.PID())
-	if err := errors.Join(err, pause(ctx, length)); err != nil {
+	length := scaled(3*world.HeartbeatInterval, r.size, manyServices/2)
+	r.log("in sync %.1f s after the start; the CPU of the idle agent is measured for %s", synced.Sub(a.Began).Seconds(), length)
+	from, err := world.CPUOf(a.PID())
+	if err := errors.Join(err, world.Pause(ctx, length)); err != nil {
 		return err
 	}
-	to, err := cpuOf(a.PID())
+	to, err := world.CPUOf(a.PID())
 	r.Add("Restart", agent, "idle-cpu-percent", 100*(to-from)/length.Seconds())
 	return err
 }
@@ -156,19 +157,19 @@ func scaled(full time.Duration, size, fullSize int) time.Duration {
 }
 
 // changeRecord changes the endpoints of a service, as its exporter's agent would.
-func (r *restartRun) changeRecord(ctx context.Context, o *observer) (*change, error) {
+func (r *restartRun) changeRecord(ctx context.Context, o *world.Observer) (*world.Change, error) {
 	record := &hubv1alpha1.PublishedEndpoints{}
-	if err := r.exporter.remote.Get(ctx, client.ObjectKeyFromObject(r.services[r.size/2].endpoints), record); err != nil {
+	if err := r.exporter.Remote.Get(ctx, client.ObjectKeyFromObject(r.services[r.size/2].Endpoints), record); err != nil {
 		return nil, err
 	}
-	to := address(r.exporter.number, r.exporter.nextAddress())
+	to := world.Address(r.exporter.Number, r.exporter.NextAddress())
 	record.Spec.Groups[0].Addresses[0] = hubv1alpha1.IPAddress(to)
-	return o.expect(to, to), r.exporter.remote.Update(ctx, record)
+	return o.Expect(to, to), r.exporter.Remote.Update(ctx, record)
 }
 
 // listAll returns how long a bare client takes to list and decode what the agent in B needs, all kinds at the same time.
 func (r *restartRun) listAll(ctx context.Context) (time.Duration, error) {
-	remote, err := hub.Client(r.importer.toHub) // with a connection of its own, as the agent has
+	remote, err := hub.Client(r.importer.ToHub) // with a connection of its own, as the agent has
 	if err != nil {
 		return 0, err
 	}
@@ -181,7 +182,7 @@ func (r *restartRun) listAll(ctx context.Context) (time.Duration, error) {
 			})
 		}
 	}
-	list(r.importer.local, &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}, &mcsv1beta1.ServiceImportList{}, &mcsv1beta1.ServiceExportList{}, &corev1.NamespaceList{})
+	list(r.importer.Local, &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}, &mcsv1beta1.ServiceImportList{}, &mcsv1beta1.ServiceExportList{}, &corev1.NamespaceList{})
 	list(remote, &hubv1alpha1.MemberList{}, &hubv1alpha1.HeartbeatList{}, &hubv1alpha1.PublishedServiceList{}, &hubv1alpha1.PublishedEndpointsList{})
 	err = group.Wait()
 	return time.Since(began), err
@@ -190,10 +191,10 @@ func (r *restartRun) listAll(ctx context.Context) (time.Duration, error) {
 // logSizes logs the sizes of records as the hub sends them, for the estimate in docs/performance.md.
 func (r *restartRun) logSizes(ctx context.Context) error {
 	for _, object := range []client.Object{
-		r.services[0].record.DeepCopy(), r.services[0].endpoints.DeepCopy(),
-		&hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{Namespace: r.exporter.id.HubNamespace(), Name: hubv1alpha1.HeartbeatName}},
+		r.services[0].Record.DeepCopy(), r.services[0].Endpoints.DeepCopy(),
+		&hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{Namespace: r.exporter.ID.HubNamespace(), Name: hubv1alpha1.HeartbeatName}},
 	} {
-		if err := r.w.hubClient.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		if err := r.w.HubClient.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return err
 		}
 		content, err := json.Marshal(object)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tombolo-mcs/tombolo/e2e/bench/agent/world"
 	"github.com/tombolo-mcs/tombolo/e2e/bench/results"
 	"github.com/tombolo-mcs/tombolo/internal/hub"
 )
@@ -38,20 +39,20 @@ var fillSteps = []float64{0.1, 0.4, 1}
 
 // scale measures one agent with 10,000 services and 250,000 endpoints of 99 other members, of which 325 change per second,
 // while 99 receivers replace the other agents.
-func scale(ctx context.Context, b *bench, w *world) (err error) {
-	r := &scaleRun{bench: b, w: w, importer: w.members[0]}
+func scale(ctx context.Context, b *bench, w *world.World) (err error) {
+	r := &scaleRun{bench: b, w: w, importer: w.Members[0]}
 	n := max(fewPublishers, min(scalePublishers, scalePublishers*b.size/scaleSize))
 	b.log("the hub admits %d more members", n)
-	if r.publishers, err = w.admit(ctx, n); err != nil {
+	if r.publishers, err = w.Admit(ctx, n); err != nil {
 		return err
 	}
 	r.services = newScaleServices(r.publishers)
-	stop, err := sendHeartbeats(ctx, r.publishers, heartbeatInterval)
+	stop, err := world.SendHeartbeats(ctx, r.publishers, world.HeartbeatInterval)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	stopAgents, err := b.startAgents(ctx, w)
+	stopAgents, err := w.StartAgents(ctx, b.program)
 	if err != nil {
 		return err
 	}
@@ -72,16 +73,16 @@ func scale(ctx context.Context, b *bench, w *world) (err error) {
 
 type scaleRun struct {
 	*bench
-	w          *world
-	importer   *member
-	publishers []*member
+	w          *world.World
+	importer   *world.Member
+	publishers []*world.Member
 	services   *scaleServices
 }
 
 // fill publishes the services in steps and measures the agent's memory after the import of each.
 func (r *scaleRun) fill(ctx context.Context) error {
 	constant := min(5*time.Second, 5*time.Second*time.Duration(r.size)/manyServices+500*time.Millisecond)
-	idle, err := r.importer.agent.collectedMB(ctx, constant)
+	idle, err := r.importer.Agent.CollectedMB(ctx, constant)
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (r *scaleRun) fill(ctx context.Context) error {
 			return err
 		}
 		n := r.services.endpoints()
-		now, err := r.importer.agent.collectedMB(ctx, constant)
+		now, err := r.importer.Agent.CollectedMB(ctx, constant)
 		if err != nil {
 			return err
 		}
@@ -103,34 +104,34 @@ func (r *scaleRun) fill(ctx context.Context) error {
 		r.Limit(name, "KB/endpoint", agent, results.AtMost(mostPerEndpoint))
 	}
 	if r.heapProfile {
-		return r.importer.agent.writeProfile(ctx, "heap?gc=1", filepath.Join(outFolder, "bench-agent-heap.pprof"))
+		return r.importer.Agent.WriteProfile(ctx, "heap?gc=1", filepath.Join(outFolder, "bench-agent-heap.pprof"))
 	}
 	return nil
 }
 
 // publishAndImport publishes services, and returns when all are imported and the agent is idle.
 func (r *scaleRun) publishAndImport(ctx context.Context, services []*scaleService) error {
-	o, stop, err := observe(ctx, r.importer)
+	o, stop, err := world.Observe(ctx, r.importer)
 	defer stop()
 	if err != nil {
 		return err
 	}
 	for _, s := range services {
-		o.expect(importKey(s.name), importKey(s.name))
+		o.Expect(world.ImportKey(s.name), world.ImportKey(s.name))
 	}
 	if err := publishAll(ctx, services); err != nil {
 		return err
 	}
-	if _, err := o.awaitAll(ctx, 3*roundTimeout); err != nil {
+	if _, err := o.AwaitAll(ctx, 3*world.RoundTimeout); err != nil {
 		return err
 	}
-	return r.importer.agent.awaitIdle(ctx)
+	return r.importer.Agent.AwaitIdle(ctx)
 }
 
 // changes updates records at a steady rate, and measures the agent meanwhile.
 func (r *scaleRun) changes(ctx context.Context) (err error) {
-	seen := &received{}
-	receivers, stopReceivers, err := startReceivers(ctx, r.publishers, seen)
+	seen := &world.Received{}
+	receivers, stopReceivers, err := world.StartReceivers(ctx, r.publishers, seen)
 	defer stopReceivers()
 	if err != nil {
 		return err
@@ -143,47 +144,47 @@ func (r *scaleRun) changes(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	o, stopObserver, err := observe(ctx, r.importer)
+	o, stopObserver, err := world.Observe(ctx, r.importer)
 	defer stopObserver()
 	if err != nil {
 		return err
 	}
 	length := scaled(scaleTime, r.size, scaleSize)
 	r.log("%.0f changes per second for %s", rate, length)
-	before, err := measureCPU(r.w)
+	before, err := world.MeasureCPU(r.w)
 	if err != nil {
 		return err
 	}
-	events, bytes := seen.events.Load(), seen.bytes.Load()
-	stop := startChanges(ctx, rate, r.change(o))
+	events, bytes := seen.Events.Load(), seen.Bytes.Load()
+	stop := world.StartChanges(ctx, rate, r.change(o))
 	sampled, err := r.sample(ctx, length)
 	made, stopErr := stop()
 	if err := errors.Join(err, stopErr); err != nil {
 		return err
 	}
-	after, err := measureCPU(r.w)
+	after, err := world.MeasureCPU(r.w)
 	if err != nil {
 		return err
 	}
-	all, err := o.awaitAll(ctx, arrivalTimeout)
+	all, err := o.AwaitAll(ctx, world.ArrivalTimeout)
 	if err != nil {
 		return err
 	}
 	latencies := make([]float64, len(all))
 	for i, c := range all {
-		latencies[i] = c.latency()
+		latencies[i] = c.Latency()
 	}
 	name := fmt.Sprintf("Scale/endpoints=%d", r.services.endpoints())
 	r.Add(name, agent, "changes/s", made)
 	r.Limit(name, "changes/s", agent, results.AtLeast(onTime*desired))
-	r.Add(name, agent, "watch-events/s", float64(seen.events.Load()-events)/length.Seconds())
-	r.Add(name, agent, "watch-MB/s", float64(seen.bytes.Load()-bytes)/1e6/length.Seconds())
+	r.Add(name, agent, "watch-events/s", float64(seen.Events.Load()-events)/length.Seconds())
+	r.Add(name, agent, "watch-MB/s", float64(seen.Bytes.Load()-bytes)/1e6/length.Seconds())
 	r.Add(name, agent, "p50-ms", results.Quantile(latencies, 0.5))
 	r.Add(name, agent, "p99-ms", results.Quantile(latencies, 0.99))
 	r.Add(name, agent, "max-ms", results.Quantile(latencies, 1))
 	r.Limit(name, "p99-ms", agent, results.AtMost(1000))
 	r.addSamples(name, sampled)
-	r.addCPU(name, after.since(before).percent())
+	r.addCPU(name, after.Since(before).Percent())
 	return nil
 }
 
@@ -192,11 +193,11 @@ func (r *scaleRun) sample(ctx context.Context, length time.Duration) (all []samp
 	group, ctx := errgroup.WithContext(ctx)
 	if r.cpuProfile {
 		group.Go(func() error {
-			return r.importer.agent.writeProfile(ctx, fmt.Sprintf("profile?seconds=%.0f", length.Seconds()), filepath.Join(outFolder, "bench-agent-cpu.pprof"))
+			return r.importer.Agent.WriteProfile(ctx, fmt.Sprintf("profile?seconds=%.0f", length.Seconds()), filepath.Join(outFolder, "bench-agent-cpu.pprof"))
 		})
 	}
 	group.Go(func() (err error) {
-		all, err = r.importer.agent.sample(ctx, length)
+		all, err = samplesOf(ctx, r.importer.Agent, length)
 		return err
 	})
 	err = group.Wait()
@@ -205,7 +206,7 @@ func (r *scaleRun) sample(ctx context.Context, length time.Duration) (all []samp
 
 // change returns a function that changes all slices that an import uses, in an order that differs from that of their
 // creation: steps of a prime reach all of them.
-func (r *scaleRun) change(o *observer) func(context.Context, int) error {
+func (r *scaleRun) change(o *world.Observer) func(context.Context, int) error {
 	slices := r.services.importedSlices()
 	return func(ctx context.Context, i int) error { return slices[i*7919%len(slices)].change(ctx, o) }
 }
@@ -213,13 +214,13 @@ func (r *scaleRun) change(o *observer) func(context.Context, int) error {
 // sustainedRate returns the rate of changes that this machine sustains with the agent and all receivers. An agent that is
 // late does not reduce it, unless it uses the CPU that the others need.
 func (r *scaleRun) sustainedRate(ctx context.Context, desired float64) (float64, error) {
-	o, stop, err := observe(ctx, r.importer)
+	o, stop, err := world.Observe(ctx, r.importer)
 	defer stop()
 	if err != nil {
 		return 0, err
 	}
 	return r.sustained(ctx, r.w, desired, scaled(rateTime, r.size, scaleSize), r.change(o), func(ctx context.Context) error {
-		_, err := o.awaitAll(ctx, arrivalTimeout)
+		_, err := o.AwaitAll(ctx, world.ArrivalTimeout)
 		return err
 	})
 }
@@ -227,24 +228,24 @@ func (r *scaleRun) sustainedRate(ctx context.Context, desired float64) (float64,
 // sample is what an agent uses at a time, and what waits in its queues.
 type sample struct{ residentMB, queued float64 }
 
-// sample samples the agent 60 times in a time.
-func (a *agentProcess) sample(ctx context.Context, length time.Duration) ([]sample, error) {
+// samplesOf samples the agent 60 times in a time.
+func samplesOf(ctx context.Context, a *world.AgentProcess, length time.Duration) ([]sample, error) {
 	const n = 60
 	var all []sample
 	began := time.Now()
 	for i := 1; i <= n; i++ {
-		if err := pause(ctx, time.Until(began.Add(length*time.Duration(i)/n))); err != nil {
+		if err := world.Pause(ctx, time.Until(began.Add(length*time.Duration(i)/n))); err != nil {
 			return nil, err
 		}
-		m, err := a.readMetrics(ctx)
+		m, err := a.ReadMetrics(ctx)
 		if err != nil {
 			return nil, err
 		}
-		resident, err := a.residentMB()
+		resident, err := a.ResidentMB()
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, sample{resident, m.sum("workqueue_depth")})
+		all = append(all, sample{resident, m.Sum("workqueue_depth")})
 	}
 	return all, nil
 }
@@ -270,9 +271,9 @@ func firstAndLast(all []sample, of func(sample) float64) (first, last float64) {
 
 // addCPU adds the shares of the CPU; the agent's must be the smallest.
 func (r *scaleRun) addCPU(name string, percent map[string]float64) {
-	programs := map[string]string{"kube-apiserver": "kube-apiserver", "etcd": "etcd", harness: harness, "tombolo-agent": agent}
+	programs := map[string]string{"kube-apiserver": "kube-apiserver", "etcd": "etcd", world.Harness: world.Harness, "tombolo-agent": agent}
 	for program, who := range programs {
 		r.Add(name, who, "cpu-percent", percent[program])
 	}
-	r.Limit(name, "cpu-percent", agent, results.AtMost(min(percent["kube-apiserver"], percent["etcd"], percent[harness])))
+	r.Limit(name, "cpu-percent", agent, results.AtMost(min(percent["kube-apiserver"], percent["etcd"], percent[world.Harness])))
 }

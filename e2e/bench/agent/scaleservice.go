@@ -14,6 +14,8 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
+
+	"github.com/tombolo-mcs/tombolo/e2e/bench/agent/world"
 )
 
 // endpointCounts are the numbers of endpoints of services, in turn: 26 on average, so that 10,000 services have 250,000
@@ -35,14 +37,14 @@ type scaleService struct {
 
 // memberExport is what one member exports of a service.
 type memberExport struct {
-	from   *member
+	from   *world.Member
 	record *hubv1alpha1.PublishedService
 	slices []*recordedSlice
 }
 
 // recordedSlice is the record of a slice.
 type recordedSlice struct {
-	from *member
+	from *world.Member
 	// ports are those of the import that its endpoints serve, as "name:number"; if there are none, it is not imported.
 	ports []string
 
@@ -52,13 +54,13 @@ type recordedSlice struct {
 
 // scaleServices are all services, and the number of addresses that each publisher has used.
 type scaleServices struct {
-	publishers []*member
-	addresses  map[*member]int
+	publishers []*world.Member
+	addresses  map[*world.Member]int
 	all        []*scaleService
 }
 
-func newScaleServices(publishers []*member) *scaleServices {
-	return &scaleServices{publishers: publishers, addresses: map[*member]int{}}
+func newScaleServices(publishers []*world.Member) *scaleServices {
+	return &scaleServices{publishers: publishers, addresses: map[*world.Member]int{}}
 }
 
 // add adds services until there are n, and returns the new ones.
@@ -74,7 +76,7 @@ func (x *scaleServices) add(n int) []*scaleService {
 // endpointCounts, so that each number occurs with each property.
 func (x *scaleServices) newService(i int) *scaleService {
 	s := &scaleService{
-		name: serviceName(i), kind: mcsv1beta1.ClusterSetIP,
+		name: world.ServiceName(i), kind: mcsv1beta1.ClusterSetIP,
 		families: [][]corev1.IPFamily{{corev1.IPv4Protocol}, {corev1.IPv4Protocol}, {corev1.IPv4Protocol, corev1.IPv6Protocol}, {corev1.IPv6Protocol}}[i/3%4],
 		ports: [][]hubv1alpha1.PublishedPort{
 			{{Name: "http", Protocol: "TCP", Port: 80}},
@@ -125,11 +127,11 @@ var conflicts = []func(*memberExport){
 }
 
 // exportFrom returns the j-th member's export, which is a minute younger than the one before. The hub accepts all ages.
-func (s *scaleService) exportFrom(from *member, j int) *memberExport {
+func (s *scaleService) exportFrom(from *world.Member, j int) *memberExport {
 	record := &hubv1alpha1.PublishedService{
-		ObjectMeta: metav1.ObjectMeta{Namespace: from.id.HubNamespace(), Name: namespace + "." + s.name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: from.ID.HubNamespace(), Name: world.Namespace + "." + s.name},
 		Spec: hubv1alpha1.PublishedServiceSpec{
-			Namespace: namespace, Service: hubv1alpha1.ServiceName(s.name), ExportedAt: metav1.NewTime(time.Now().Add(time.Duration(j-5) * time.Minute)),
+			Namespace: world.Namespace, Service: hubv1alpha1.ServiceName(s.name), ExportedAt: metav1.NewTime(time.Now().Add(time.Duration(j-5) * time.Minute)),
 			Type: s.kind, Ports: append([]hubv1alpha1.PublishedPort{}, s.ports...),
 		},
 	}
@@ -147,7 +149,7 @@ func (x *scaleServices) addEndpoint(s *scaleService, export *memberExport, e int
 	family := s.families[e/len(s.exports)%len(s.families)]
 	slice := export.slice(s, family)
 	x.addresses[export.from]++
-	to := hubv1alpha1.IPAddress(addressIn(family, export.from.number, 1+x.addresses[export.from]%(firstChange-1)))
+	to := hubv1alpha1.IPAddress(addressIn(family, export.from.Number, 1+x.addresses[export.from]%(world.FirstChange-1)))
 	group := hubv1alpha1.EndpointGroup{Zone: "zone-1", Ready: new(true)}
 	if e%8 == 7 {
 		group = hubv1alpha1.EndpointGroup{Zone: "zone-2", Ready: new(false), Serving: new(true), Terminating: new(true)}
@@ -173,7 +175,7 @@ func (e *memberExport) slice(s *scaleService, family corev1.IPFamily) *recordedS
 	r := &recordedSlice{from: e.from, record: &hubv1alpha1.PublishedEndpoints{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.record.Namespace, Name: fmt.Sprintf("%s.%010x", e.record.Name, len(e.slices))},
 		Spec: hubv1alpha1.PublishedEndpointsSpec{
-			Namespace: namespace, Service: e.record.Spec.Service, AddressType: hubv1alpha1.IPFamily(family),
+			Namespace: world.Namespace, Service: e.record.Spec.Service, AddressType: hubv1alpha1.IPFamily(family),
 		},
 	}}
 	for i, port := range e.record.Spec.Ports {
@@ -199,21 +201,21 @@ func (e *memberExport) slice(s *scaleService, family corev1.IPFamily) *recordedS
 // addressIn returns an address of a family of the lab's n-th member's pods.
 func addressIn(family corev1.IPFamily, n, at int) string {
 	if family == corev1.IPv4Protocol {
-		return address(n, at)
+		return world.Address(n, at)
 	}
 	return fmt.Sprintf("fd00:%d::%x", n, at)
 }
 
 // publish writes the records of services, each slice before its service.
 func publishAll(ctx context.Context, services []*scaleService) error {
-	return each(ctx, setupWidth, services, func(ctx context.Context, s *scaleService) error {
+	return world.Each(ctx, world.SetupWidth, services, func(ctx context.Context, s *scaleService) error {
 		for _, e := range s.exports {
 			for _, r := range e.slices {
-				if err := createRecords(ctx, e.from, r.record); err != nil {
+				if err := world.CreateRecords(ctx, e.from, r.record); err != nil {
 					return err
 				}
 			}
-			if err := createRecords(ctx, e.from, e.record); err != nil {
+			if err := world.CreateRecords(ctx, e.from, e.record); err != nil {
 				return err
 			}
 		}
@@ -248,19 +250,19 @@ func (x *scaleServices) endpoints() int {
 }
 
 // change changes the address of an endpoint, as the exporter's agent would.
-func (r *recordedSlice) change(ctx context.Context, o *observer) error {
+func (r *recordedSlice) change(ctx context.Context, o *world.Observer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	to := r.setNext()
-	expected := o.expect(r, to)
-	err := r.from.remote.Update(ctx, r.record)
-	expected.wasSent(time.Now())
+	expected := o.Expect(r, to)
+	err := r.from.Remote.Update(ctx, r.record)
+	expected.WasSent(time.Now())
 	return err
 }
 
 // setNext changes the address of an endpoint in the record, and returns it.
 func (r *recordedSlice) setNext() string {
-	to := addressIn(corev1.IPFamily(r.record.Spec.AddressType), r.from.number, r.from.nextAddress())
+	to := addressIn(corev1.IPFamily(r.record.Spec.AddressType), r.from.Number, r.from.NextAddress())
 	r.record.Spec.TriggerTime = new(metav1.NowMicro())
 	r.record.Spec.Groups[0].Addresses[0] = hubv1alpha1.IPAddress(to)
 	return to

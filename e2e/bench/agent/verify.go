@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/e2e/bench/agent/world"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
@@ -37,7 +38,7 @@ func (s *scaleService) expected() []string {
 			fmt.Sprintf("derived port %q %d/%s", s.derivedPortName(i), port.Port, port.Protocol))
 	}
 	for _, e := range s.exports {
-		lines = append(lines, "exporter "+string(e.from.id))
+		lines = append(lines, "exporter "+string(e.from.ID))
 		for _, r := range e.slices {
 			lines = append(lines, r.expected()...)
 		}
@@ -63,7 +64,7 @@ func (r *recordedSlice) expected() []string {
 	var lines []string
 	for _, group := range r.record.Spec.Groups {
 		for _, address := range group.Addresses {
-			lines = append(lines, endpointLine(string(r.from.id), r.ports, string(address), *group.Ready, group.Zone))
+			lines = append(lines, endpointLine(string(r.from.ID), r.ports, string(address), *group.Ready, group.Zone))
 		}
 	}
 	return lines
@@ -74,13 +75,13 @@ func endpointLine(from string, ports []string, address string, ready bool, zone 
 }
 
 // actual returns the lines that an importer has of a service, sorted.
-func actual(ctx context.Context, importer *member, name string) ([]string, error) {
+func actual(ctx context.Context, importer *world.Member, name string) ([]string, error) {
 	i, derived, mirrored := &mcsv1beta1.ServiceImport{}, &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{}
-	labeled := []client.ListOption{client.InNamespace(namespace), client.MatchingLabels{mcsv1beta1.LabelServiceName: name}}
+	labeled := []client.ListOption{client.InNamespace(world.Namespace), client.MatchingLabels{mcsv1beta1.LabelServiceName: name}}
 	if err := errors.Join(
-		importer.admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, i),
-		importer.admin.List(ctx, derived, labeled...),
-		importer.admin.List(ctx, mirrored, labeled...),
+		importer.Admin.Get(ctx, client.ObjectKey{Namespace: world.Namespace, Name: name}, i),
+		importer.Admin.List(ctx, derived, labeled...),
+		importer.Admin.List(ctx, mirrored, labeled...),
 	); err != nil {
 		return nil, err
 	}
@@ -121,9 +122,9 @@ func actual(ctx context.Context, importer *member, name string) ([]string, error
 const mostReported = 5
 
 // verify returns an error if the imports of services are not as expected after a while.
-func verify(ctx context.Context, importer *member, services []*scaleService) error {
+func verify(ctx context.Context, importer *world.Member, services []*scaleService) error {
 	wrong := services
-	return lab.Await(ctx, time.Second, arrivalTimeout, func(ctx context.Context) error {
+	return lab.Await(ctx, time.Second, world.ArrivalTimeout, func(ctx context.Context) error {
 		var still []*scaleService
 		var reports []error
 		for _, s := range wrong {

@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package world
 
 import (
 	"context"
@@ -22,8 +22,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// arrivalTimeout is how long a change may take to arrive; if it takes longer, the run fails.
-const arrivalTimeout = time.Minute
+// ArrivalTimeout is how long a change may take to arrive; if it takes longer, the run fails.
+const ArrivalTimeout = time.Minute
 
 // watchObjects watches a kind until ctx ends, and calls handle, never twice at a time, with each object that exists, is
 // created or updated. It returns when handle was called for all that exist.
@@ -51,23 +51,27 @@ func watchObjects(ctx context.Context, c client.WithWatch, list client.ObjectLis
 	return nil
 }
 
-// observer records when a member's watches return what is expected: an address in a mirrored slice, or the key of a Ready
+// Observer records when a member's watches return what is expected: an address in a mirrored slice, or the key of a Ready
 // import, a Ready export, a mirrored slice with all endpoints, or one with none that is ready. The watches are an administrator's, the same for agents and baseline.
-type observer struct {
+type Observer struct {
 	mu       sync.Mutex
-	expected map[string]*change
-	series   map[any][]*change // those that have not arrived, in their order
-	arrived  []*change
+	expected map[string]*Change
+	series   map[any][]*Change // those that have not arrived, in their order
+	arrived  []*Change
 }
 
-func importKey(name string) string { return "import of " + name }
+// ImportKey is the key of a Ready import.
+func ImportKey(name string) string { return "import of " + name }
+
 func exportKey(name string) string { return "export of " + name }
 func sliceKey(name string) string  { return "slice of " + name }
-func goneKey(name string) string   { return "end of " + name }
 
-// change is one of a series, usually of one slice. It has also arrived if a later one of its series has, so that an agent
+// GoneKey is the key of a mirrored slice without a ready endpoint.
+func GoneKey(name string) string { return "end of " + name }
+
+// Change is one of a series, usually of one slice. It has also arrived if a later one of its series has, so that an agent
 // has no advantage from being late.
-type change struct {
+type Change struct {
 	series     any
 	key        string // the address or the name
 	mu         *sync.Mutex
@@ -75,11 +79,11 @@ type change struct {
 	done       chan struct{} // closed when it was seen
 }
 
-// observe returns when its watches of the member are open, until stop, which is never nil.
-func observe(ctx context.Context, m *member) (o *observer, stop func(), err error) {
+// Observe returns when its watches of the member are open, until stop, which is never nil.
+func Observe(ctx context.Context, m *Member) (o *Observer, stop func(), err error) {
 	o = newObserver()
 	ctx, stop = context.WithCancel(ctx)
-	err = watchObjects(ctx, m.admin, &discoveryv1.EndpointSliceList{}, namespace, func(object client.Object) {
+	err = watchObjects(ctx, m.Admin, &discoveryv1.EndpointSliceList{}, Namespace, func(object client.Object) {
 		now, slice := time.Now(), object.(*discoveryv1.EndpointSlice)
 		if slice.Labels[discoveryv1.LabelManagedBy] != clusterset.ManagedBy {
 			return
@@ -89,29 +93,29 @@ func observe(ctx context.Context, m *member) (o *observer, stop func(), err erro
 		}
 		complete := perSlice
 		if slice.Labels[clusterset.LabelGateway] != "" {
-			complete = gatewayPods
+			complete = GatewayPods
 		}
 		if len(slice.Endpoints) == complete {
 			o.see(sliceKey(slice.Labels[mcsv1beta1.LabelServiceName]), now)
 		}
 		if !slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return e.Conditions.Ready == nil || *e.Conditions.Ready }) {
-			o.see(goneKey(slice.Labels[mcsv1beta1.LabelServiceName]), now)
+			o.see(GoneKey(slice.Labels[mcsv1beta1.LabelServiceName]), now)
 		}
 	})
 	if err != nil {
 		return nil, stop, err
 	}
-	err = watchObjects(ctx, m.admin, &mcsv1beta1.ServiceImportList{}, namespace, func(object client.Object) {
+	err = watchObjects(ctx, m.Admin, &mcsv1beta1.ServiceImportList{}, Namespace, func(object client.Object) {
 		now, i := time.Now(), object.(*mcsv1beta1.ServiceImport)
 		complete := len(i.Spec.IPs) > 0 || i.Spec.Type == mcsv1beta1.Headless // with the addresses that it needs
 		if complete && meta.IsStatusConditionTrue(i.Status.Conditions, string(mcsv1beta1.ServiceImportConditionReady)) {
-			o.see(importKey(i.Name), now)
+			o.see(ImportKey(i.Name), now)
 		}
 	})
 	if err != nil {
 		return nil, stop, err
 	}
-	return o, stop, watchObjects(ctx, m.admin, &mcsv1beta1.ServiceExportList{}, namespace, func(object client.Object) {
+	return o, stop, watchObjects(ctx, m.Admin, &mcsv1beta1.ServiceExportList{}, Namespace, func(object client.Object) {
 		now, export := time.Now(), object.(*mcsv1beta1.ServiceExport)
 		if meta.IsStatusConditionTrue(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady)) {
 			o.see(exportKey(export.Name), now)
@@ -119,28 +123,28 @@ func observe(ctx context.Context, m *member) (o *observer, stop func(), err erro
 	})
 }
 
-func newObserver() *observer {
-	return &observer{expected: map[string]*change{}, series: map[any][]*change{}}
+func newObserver() *Observer {
+	return &Observer{expected: map[string]*Change{}, series: map[any][]*Change{}}
 }
 
-// expect is called before a change of a series is written.
-func (o *observer) expect(series any, key string) *change {
+// Expect is called before a change of a series is written.
+func (o *Observer) Expect(series any, key string) *Change {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	c := &change{series: series, key: key, mu: &o.mu, done: make(chan struct{})}
+	c := &Change{series: series, key: key, mu: &o.mu, done: make(chan struct{})}
 	o.expected[key] = c
 	o.series[series] = append(o.series[series], c)
 	return c
 }
 
-// wasSent is called with the time at which an API server has accepted the change.
-func (c *change) wasSent(at time.Time) {
+// WasSent is called with the time at which an API server has accepted the change.
+func (c *Change) WasSent(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sent = at
 }
 
-func (o *observer) see(key string, at time.Time) {
+func (o *Observer) see(key string, at time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c := o.expected[key]
@@ -157,28 +161,28 @@ func (o *observer) see(key string, at time.Time) {
 	o.arrived, o.series[c.series] = append(o.arrived, all[:n]...), all[n:]
 }
 
-// await returns when a change that was sent has arrived, with its latency in milliseconds: 0 if a watch returned it before
+// Await returns when a change that was sent has arrived, with its latency in milliseconds: 0 if a watch returned it before
 // the API server's answer.
-func (o *observer) await(ctx context.Context, c *change) (float64, error) {
-	err := awaitChanges(ctx, arrivalTimeout, c)
+func (o *Observer) Await(ctx context.Context, c *Change) (float64, error) {
+	err := awaitChanges(ctx, ArrivalTimeout, c)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return c.latency(), err
+	return c.Latency(), err
 }
 
-// latencyOf makes a change of a series, and returns its latency in milliseconds once it has arrived.
-func (o *observer) latencyOf(ctx context.Context, series any, key string, change func() error) (float64, error) {
-	expected := o.expect(series, key)
+// LatencyOf makes a change of a series, and returns its latency in milliseconds once it has arrived.
+func (o *Observer) LatencyOf(ctx context.Context, series any, key string, change func() error) (float64, error) {
+	expected := o.Expect(series, key)
 	err := change()
-	expected.wasSent(time.Now())
+	expected.WasSent(time.Now())
 	if err != nil {
 		return 0, err
 	}
-	return o.await(ctx, expected)
+	return o.Await(ctx, expected)
 }
 
-// awaitAll returns all changes that were expected, once all have arrived.
-func (o *observer) awaitAll(ctx context.Context, within time.Duration) ([]*change, error) {
+// AwaitAll returns all changes that were expected, once all have arrived.
+func (o *Observer) AwaitAll(ctx context.Context, within time.Duration) ([]*Change, error) {
 	o.mu.Lock()
 	all := slices.Clone(o.arrived)
 	for _, some := range o.series {
@@ -188,7 +192,7 @@ func (o *observer) awaitAll(ctx context.Context, within time.Duration) ([]*chang
 	return all, awaitChanges(ctx, within, all...)
 }
 
-func awaitChanges(ctx context.Context, within time.Duration, all ...*change) error {
+func awaitChanges(ctx context.Context, within time.Duration, all ...*Change) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for i, c := range all {
@@ -201,38 +205,38 @@ func awaitChanges(ctx context.Context, within time.Duration, all ...*change) err
 	return nil
 }
 
-// latency is in milliseconds.
-func (c *change) latency() float64 {
+// Latency is in milliseconds.
+func (c *Change) Latency() float64 {
 	return max(0, float64(c.seen.Sub(c.sent))/float64(time.Millisecond))
 }
 
-// exportAll exports services of the first member at once, and returns how many per second become complete in all members: a
+// ExportAll exports services of the first member at once, and returns how many per second become complete in all members: a
 // Ready import with a mirrored slice in each, and a Ready export in the first.
-func exportAll(ctx context.Context, w *world, services []*testService) (float64, error) {
+func ExportAll(ctx context.Context, w *World, services []*TestService) (float64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // stops all observers
-	observers := make([]*observer, len(w.members))
-	for i, m := range w.members {
+	observers := make([]*Observer, len(w.Members))
+	for i, m := range w.Members {
 		var err error
-		if observers[i], _, err = observe(ctx, m); err != nil {
+		if observers[i], _, err = Observe(ctx, m); err != nil {
 			return 0, err
 		}
-		observers[i].expectImports(services)
+		observers[i].ExpectImports(services)
 	}
 	for _, s := range services {
-		observers[0].expect(exportKey(s.export.Name), exportKey(s.export.Name))
+		observers[0].Expect(exportKey(s.Export.Name), exportKey(s.Export.Name))
 	}
 	began := time.Now()
-	if err := each(ctx, setupWidth, services, func(ctx context.Context, s *testService) error {
-		return w.members[0].admin.Create(ctx, s.export.DeepCopy())
+	if err := Each(ctx, SetupWidth, services, func(ctx context.Context, s *TestService) error {
+		return w.Members[0].Admin.Create(ctx, s.Export.DeepCopy())
 	}); err != nil {
 		return 0, err
 	}
 	ended := began
 	for i, o := range observers {
-		all, err := o.awaitAll(ctx, roundTimeout)
+		all, err := o.AwaitAll(ctx, RoundTimeout)
 		if err != nil {
-			return 0, fmt.Errorf("cluster %s: %w", w.members[i].id, err)
+			return 0, fmt.Errorf("cluster %s: %w", w.Members[i].ID, err)
 		}
 		for _, c := range all {
 			if c.seen.After(ended) {
@@ -243,10 +247,10 @@ func exportAll(ctx context.Context, w *world, services []*testService) (float64,
 	return float64(len(services)) / ended.Sub(began).Seconds(), nil
 }
 
-// expectImports expects the imports and the mirrored slices of services. Each is a series of its own.
-func (o *observer) expectImports(services []*testService) {
+// ExpectImports expects the imports and the mirrored slices of services. Each is a series of its own.
+func (o *Observer) ExpectImports(services []*TestService) {
 	for _, s := range services {
-		o.expect(importKey(s.service.Name), importKey(s.service.Name))
-		o.expect(sliceKey(s.service.Name), sliceKey(s.service.Name))
+		o.Expect(ImportKey(s.Service.Name), ImportKey(s.Service.Name))
+		o.Expect(sliceKey(s.Service.Name), sliceKey(s.Service.Name))
 	}
 }

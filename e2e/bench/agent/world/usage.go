@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package world
 
 import (
 	"bytes"
@@ -23,14 +23,14 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
-// metricsInterval is how often an agent's metrics are read while it works.
-const metricsInterval = 100 * time.Millisecond
+// MetricsInterval is how often an agent's metrics are read while it works.
+const MetricsInterval = 100 * time.Millisecond
 
-// metrics are those of a process at one time.
-type metrics map[string]*dto.MetricFamily
+// Metrics are those of a process at one time.
+type Metrics map[string]*dto.MetricFamily
 
-// readMetrics reads all metrics of a process. The agent counts its imports for that, so one read answers all questions.
-func readMetrics(ctx context.Context, connection *http.Client, url string) (metrics, error) {
+// ReadMetrics reads all metrics of a process. The agent counts its imports for that, so one read answers all questions.
+func ReadMetrics(ctx context.Context, connection *http.Client, url string) (Metrics, error) {
 	text, err := lab.Get(ctx, connection, url)
 	if err != nil {
 		return nil, err
@@ -40,9 +40,9 @@ func readMetrics(ctx context.Context, connection *http.Client, url string) (metr
 	return families, err
 }
 
-// sum returns the sum of a counter or gauge over all its label sets, or over those with a label if it is given as a name
+// Sum returns the sum of a counter or gauge over all its label sets, or over those with a label if it is given as a name
 // and a value; 0 if there are none.
-func (m metrics) sum(name string, label ...string) float64 {
+func (m Metrics) Sum(name string, label ...string) float64 {
 	total := 0.0
 	for _, metric := range m[name].GetMetric() {
 		isNamed := func(pair *dto.LabelPair) bool { return pair.GetName() == label[0] && pair.GetValue() == label[1] }
@@ -53,31 +53,32 @@ func (m metrics) sum(name string, label ...string) float64 {
 	return total
 }
 
-func (a *agentProcess) readMetrics(ctx context.Context) (metrics, error) {
-	m, err := readMetrics(ctx, http.DefaultClient, "http://"+a.metrics+"/metrics")
+// ReadMetrics reads all metrics of the agent.
+func (a *AgentProcess) ReadMetrics(ctx context.Context) (Metrics, error) {
+	m, err := ReadMetrics(ctx, http.DefaultClient, "http://"+a.metrics+"/metrics")
 	return m, a.explain("does not return its metrics", err)
 }
 
 // unfinished returns how many keys of the agent's queues wait or are being reconciled.
-func (m metrics) unfinished() float64 {
-	return m.sum("workqueue_depth") + m.sum("controller_runtime_active_workers")
+func (m Metrics) unfinished() float64 {
+	return m.Sum("workqueue_depth") + m.Sum("controller_runtime_active_workers")
 }
 
-// awaitSynced returns when the agent was in sync: it has read the hub and reconciled so many imports, and its queues are empty, also a
+// AwaitSynced returns when the agent was in sync: it has read the hub and reconciled so many imports, and its queues are empty, also a
 // moment later. (Before it has read the hub, it reconciles without a result.)
-func (a *agentProcess) awaitSynced(ctx context.Context, imports int) (time.Time, error) {
+func (a *AgentProcess) AwaitSynced(ctx context.Context, imports int) (time.Time, error) {
 	var last string
 	var since time.Time
-	err := a.poll(ctx, metricsInterval, "is not in sync", func(ctx context.Context) (bool, error) {
-		m, err := a.readMetrics(ctx)
+	err := a.poll(ctx, MetricsInterval, "is not in sync", func(ctx context.Context) (bool, error) {
+		m, err := a.ReadMetrics(ctx)
 		if err != nil {
 			last = err.Error()
 			return false, nil //nolint:nilerr // it does not listen yet
 		}
-		reconciled := m.sum("controller_runtime_reconcile_total", "controller", "imports")
+		reconciled := m.Sum("controller_runtime_reconcile_total", "controller", "imports")
 		last = fmt.Sprintf("%.0f of %d imports reconciled, %.0f keys unfinished", reconciled, imports, m.unfinished())
 		switch {
-		case m.sum("tombolo_hub_connected") == 0 || reconciled < float64(imports) || m.unfinished() > 0:
+		case m.Sum("tombolo_hub_connected") == 0 || reconciled < float64(imports) || m.unfinished() > 0:
 			since = time.Time{}
 		case since.IsZero():
 			since = time.Now()
@@ -92,24 +93,24 @@ func (a *agentProcess) awaitSynced(ctx context.Context, imports int) (time.Time,
 	return since, nil
 }
 
-// awaitLive returns when the agent counts so many other members as live, and is in sync.
-func (a *agentProcess) awaitLive(ctx context.Context, members, imports int) error {
-	err := a.poll(ctx, metricsInterval, "counts too few members as live", func(ctx context.Context) (bool, error) {
-		m, err := a.readMetrics(ctx)
-		return m.sum("tombolo_member_live") >= float64(members), err
+// AwaitLive returns when the agent counts so many other members as live, and is in sync.
+func (a *AgentProcess) AwaitLive(ctx context.Context, members, imports int) error {
+	err := a.poll(ctx, MetricsInterval, "counts too few members as live", func(ctx context.Context) (bool, error) {
+		m, err := a.ReadMetrics(ctx)
+		return m.Sum("tombolo_member_live") >= float64(members), err
 	})
 	if err != nil {
 		return err
 	}
-	_, err = a.awaitSynced(ctx, imports)
+	_, err = a.AwaitSynced(ctx, imports)
 	return err
 }
 
-// awaitIdle returns when the agent's queues are empty twice in a row.
-func (a *agentProcess) awaitIdle(ctx context.Context) error {
+// AwaitIdle returns when the agent's queues are empty twice in a row.
+func (a *AgentProcess) AwaitIdle(ctx context.Context) error {
 	idle := 0
-	return a.poll(ctx, 2*metricsInterval, "is busy", func(ctx context.Context) (bool, error) {
-		m, err := a.readMetrics(ctx)
+	return a.poll(ctx, 2*MetricsInterval, "is busy", func(ctx context.Context) (bool, error) {
+		m, err := a.ReadMetrics(ctx)
 		idle++
 		if m.unfinished() > 0 {
 			idle = 0
@@ -118,29 +119,30 @@ func (a *agentProcess) awaitIdle(ctx context.Context) error {
 	})
 }
 
-// cpuOf returns the CPU time that a process has used, in seconds.
-func cpuOf(pid int) (float64, error) {
+// CPUOf returns the CPU time that a process has used, in seconds.
+func CPUOf(pid int) (float64, error) {
 	stat, err := results.StatOf(pid)
 	return stat.CPUTime(), err
 }
 
-func (a *agentProcess) residentMB() (float64, error) {
+// ResidentMB returns the resident memory of the agent.
+func (a *AgentProcess) ResidentMB() (float64, error) {
 	stat, err := results.StatOf(a.PID())
 	return float64(stat.ResidentMemory()) / 1e6, err
 }
 
-// collectedMB returns the agent's resident memory in MB after a garbage collection, when it has not decreased for a time: Go
+// CollectedMB returns the agent's resident memory in MB after a garbage collection, when it has not decreased for a time: Go
 // returns unused memory to the system little by little. An idle agent reaches it by itself, since Go collects every two
 // minutes.
-func (a *agentProcess) collectedMB(ctx context.Context, constant time.Duration) (float64, error) {
+func (a *AgentProcess) CollectedMB(ctx context.Context, constant time.Duration) (float64, error) {
 	if _, err := lab.Get(ctx, http.DefaultClient, "http://"+a.profile+"/debug/pprof/heap?gc=1"); err != nil {
-		return 0, fmt.Errorf("garbage collection of the agent of %s: %w", a.id, err)
+		return 0, fmt.Errorf("garbage collection of the agent of %s: %w", a.ID, err)
 	}
 	const interval = 250 * time.Millisecond
 	n := int(constant / interval)
 	var values []float64
 	for {
-		now, err := a.residentMB()
+		now, err := a.ResidentMB()
 		if err != nil {
 			return 0, err
 		}
@@ -148,26 +150,26 @@ func (a *agentProcess) collectedMB(ctx context.Context, constant time.Duration) 
 		if last := len(values) - n; last > 0 && slices.Min(values[last:]) >= 0.99*values[last-1] {
 			return now, nil
 		}
-		if err := pause(ctx, interval); err != nil {
+		if err := Pause(ctx, interval); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// cpuTimes are the seconds of CPU that processes have used, by program, such as kube-apiserver.
-type cpuTimes map[string]float64
+// CPUTimes are the seconds of CPU that processes have used, by program, such as kube-apiserver.
+type CPUTimes map[string]float64
 
-// harness is this process. It writes and watches for all members that have no agent.
-const harness = "harness"
+// Harness is this process. It writes and watches for all members that have no agent.
+const Harness = "harness"
 
-// measureCPU returns the CPU times of the lab's processes and of this one.
-func measureCPU(w *world) (cpuTimes, error) {
-	own, err := cpuOf(os.Getpid())
+// MeasureCPU returns the CPU times of the lab's processes and of this one.
+func MeasureCPU(w *World) (CPUTimes, error) {
+	own, err := CPUOf(os.Getpid())
 	if err != nil {
 		return nil, err
 	}
-	result := cpuTimes{harness: own}
-	for _, c := range w.lab.Clusters() {
+	result := CPUTimes{Harness: own}
+	for _, c := range w.Lab.Clusters() {
 		if err := eachProcess(c, func(program string, stat procfs.ProcStat) { result[program] += stat.CPUTime() }); err != nil {
 			return nil, err
 		}
@@ -175,8 +177,8 @@ func measureCPU(w *world) (cpuTimes, error) {
 	return result, nil
 }
 
-// memoryOf returns the resident memory of a cluster's processes in MB, by program.
-func memoryOf(c *lab.Cluster) (map[string]float64, error) {
+// MemoryOf returns the resident memory of a cluster's processes in MB, by program.
+func MemoryOf(c *lab.Cluster) (map[string]float64, error) {
 	result := map[string]float64{}
 	err := eachProcess(c, func(program string, stat procfs.ProcStat) { result[program] += float64(stat.ResidentMemory()) / 1e6 })
 	return result, err
@@ -198,15 +200,16 @@ func eachProcess(c *lab.Cluster, do func(program string, stat procfs.ProcStat)) 
 	return nil
 }
 
-func (c cpuTimes) since(earlier cpuTimes) cpuTimes {
-	result := cpuTimes{}
+// Since returns the CPU times after earlier ones.
+func (c CPUTimes) Since(earlier CPUTimes) CPUTimes {
+	result := CPUTimes{}
 	for program, used := range c {
 		result[program] = used - earlier[program]
 	}
 	return result
 }
 
-func (c cpuTimes) total() float64 {
+func (c CPUTimes) total() float64 {
 	sum := 0.0
 	for _, used := range c {
 		sum += used
@@ -214,13 +217,13 @@ func (c cpuTimes) total() float64 {
 	return sum
 }
 
-// utilization returns the part of this machine's CPU that was used in so much time.
-func (c cpuTimes) utilization(took time.Duration) float64 {
+// Utilization returns the part of this machine's CPU that was used in so much time.
+func (c CPUTimes) Utilization(took time.Duration) float64 {
 	return c.total() / took.Seconds() / float64(runtime.NumCPU())
 }
 
-// percent returns the share of each program in all, in percent.
-func (c cpuTimes) percent() map[string]float64 {
+// Percent returns the share of each program in all, in percent.
+func (c CPUTimes) Percent() map[string]float64 {
 	result, total := map[string]float64{}, c.total()
 	for program, used := range c {
 		result[program] = 100 * used / total

@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package world
 
 import (
 	"bytes"
@@ -31,23 +31,24 @@ var (
 
 const markLength = 64
 
-// receiver replaces the agent of a member as a receiver of the hub's objects: with a connection of its own, it reads all objects of each kind
+// Receiver replaces the agent of a member as a receiver of the hub's objects: with a connection of its own, it reads all objects of each kind
 // as an agent does when it connects, and then their events. It discards them without decoding. If a watch ends, it continues from the version
 // that it has read, if the API server still has it, as client-go does.
-type receiver struct {
-	seen    *received
+type Receiver struct {
+	seen    *Received
 	running sync.WaitGroup
 	mu      sync.Mutex
 	read    map[string]bool // the kinds of which all objects were read since the watch began
 }
 
-type received struct{ events, bytes atomic.Int64 }
+// Received counts what receivers have read.
+type Received struct{ Events, Bytes atomic.Int64 }
 
 // watchedKinds are the kinds that an agent watches on the hub.
 var watchedKinds = []string{"members", "heartbeats", "publishedservices", "publishedendpoints"}
 
-// startReceivers starts a receiver for each member. stop ends them, also after an error.
-func startReceivers(ctx context.Context, members []*member, seen *received) (all []*receiver, stop func(), err error) {
+// StartReceivers starts a receiver for each member. stop ends them, also after an error.
+func StartReceivers(ctx context.Context, members []*Member, seen *Received) (all []*Receiver, stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop = func() {
 		cancel()
@@ -65,12 +66,12 @@ func startReceivers(ctx context.Context, members []*member, seen *received) (all
 	return all, stop, nil
 }
 
-func startReceiver(ctx context.Context, m *member, seen *received) (*receiver, error) {
+func startReceiver(ctx context.Context, m *Member, seen *Received) (*Receiver, error) {
 	connection, err := m.ownClient()
 	if err != nil {
 		return nil, err
 	}
-	r := &receiver{seen: seen, read: map[string]bool{}}
+	r := &Receiver{seen: seen, read: map[string]bool{}}
 	for _, resource := range watchedKinds {
 		r.running.Go(func() {
 			version := ""
@@ -79,7 +80,7 @@ func startReceiver(ctx context.Context, m *member, seen *received) (*receiver, e
 				if version = r.watch(ctx, connection, resource, version); version != before {
 					backoff = receiverBackoff()
 				}
-				_ = pause(ctx, backoff.Step()) // the loop ends with ctx
+				_ = Pause(ctx, backoff.Step()) // the loop ends with ctx
 			}
 		})
 	}
@@ -87,8 +88,8 @@ func startReceiver(ctx context.Context, m *member, seen *received) (*receiver, e
 }
 
 // ownClient returns a client for the hub's kinds with a connection of its own.
-func (m *member) ownClient() (*rest.RESTClient, error) {
-	config := ownConnection(m.toHub)
+func (m *Member) ownClient() (*rest.RESTClient, error) {
+	config := OwnConnection(m.ToHub)
 	config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &hubv1alpha1.GroupVersion, "/apis", scheme.Codecs.WithoutConversion()
 	return rest.RESTClientFor(config)
 }
@@ -100,7 +101,7 @@ func receiverBackoff() wait.Backoff {
 
 // watch reads the objects of a kind, or what has changed since a version, and their events until the stream ends. It returns the version up
 // to which it has read everything, empty if it has not.
-func (r *receiver) watch(ctx context.Context, connection *rest.RESTClient, resource, version string) string {
+func (r *Receiver) watch(ctx context.Context, connection *rest.RESTClient, resource, version string) string {
 	request := connection.Get().Resource(resource).Timeout(0).Param("watch", "1").Param("allowWatchBookmarks", "true")
 	if version == "" {
 		request.Param("sendInitialEvents", "true").Param("resourceVersionMatch", "NotOlderThan")
@@ -122,8 +123,8 @@ func (r *receiver) watch(ctx context.Context, connection *rest.RESTClient, resou
 	for {
 		n, err := stream.Read(buffer[kept:])
 		seen := buffer[:kept+n]
-		r.seen.events.Add(int64(bytes.Count(seen[kept:], []byte{'\n'})))
-		r.seen.bytes.Add(int64(n))
+		r.seen.Events.Add(int64(bytes.Count(seen[kept:], []byte{'\n'})))
+		r.seen.Bytes.Add(int64(n))
 		if !all && bytes.Contains(seen, initialEventsEnd) {
 			all = true
 			r.set(resource, true)
@@ -155,13 +156,14 @@ func lastVersion(events []byte) string {
 	}
 }
 
-func (r *receiver) set(resource string, read bool) {
+func (r *Receiver) set(resource string, read bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.read[resource] = read
 }
 
-func (r *receiver) hasState(state hub.Reachability) bool {
+// HasState reports whether the receiver has read all kinds (Reachable), or has no watch (Unreachable).
+func (r *Receiver) HasState(state hub.Reachability) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	read := 0

@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package world
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 // has returned the object that it depends on, and nothing else. It merges, compares and checks nothing. It writes the
 // status of an export once; an agent may first report that it is pending.
 type bareClient struct {
-	exporter *member
+	exporter *Member
 	services map[string]*bareService
 	width    int // writes in flight of a stage
 	fail     context.CancelCauseFunc
@@ -30,19 +30,19 @@ type bareClient struct {
 
 // bareService is what the bare client has written of a service. Each field is used by one worker of one stage.
 type bareService struct {
-	*testService
+	*TestService
 	index    int
 	written  *hubv1alpha1.PublishedEndpoints
 	mirrored []*discoveryv1.EndpointSlice // of each member
 }
 
-// startBare starts a bare client, with so many writes in flight in each of its stages: publication, and the import in each
+// StartBare starts a bare client, with so many writes in flight in each of its stages: publication, and the import in each
 // member. It works until stop, which returns its error. The returned context ends when the client has failed.
-func startBare(ctx context.Context, w *world, services []*testService, width int) (working context.Context, stop func() error, err error) {
+func StartBare(ctx context.Context, w *World, services []*TestService, width int) (working context.Context, stop func() error, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	b := &bareClient{exporter: w.members[0], services: map[string]*bareService{}, width: width, fail: cancel}
+	b := &bareClient{exporter: w.Members[0], services: map[string]*bareService{}, width: width, fail: cancel}
 	for i, s := range services {
-		b.services[s.service.Name] = &bareService{testService: s, index: i, mirrored: make([]*discoveryv1.EndpointSlice, len(w.members))}
+		b.services[s.Service.Name] = &bareService{TestService: s, index: i, mirrored: make([]*discoveryv1.EndpointSlice, len(w.Members))}
 	}
 	stop = func() error {
 		cancel(nil)
@@ -95,9 +95,9 @@ func (s stage) enqueue(service *bareService, do func(context.Context) error) {
 }
 
 // open starts the stages and the watches that add work to them.
-func (b *bareClient) open(ctx context.Context, w *world) error {
+func (b *bareClient) open(ctx context.Context, w *World) error {
 	publication, own := b.newStage(ctx), b.newStage(ctx)
-	if err := watchObjects(ctx, b.exporter.local, &discoveryv1.EndpointSliceList{}, namespace, func(o client.Object) {
+	if err := watchObjects(ctx, b.exporter.Local, &discoveryv1.EndpointSliceList{}, Namespace, func(o client.Object) {
 		slice := o.(*discoveryv1.EndpointSlice)
 		s := b.services[slice.Labels[discoveryv1.LabelServiceName]]
 		publication.enqueue(s, func(ctx context.Context) error { return b.republish(ctx, s, slice) })
@@ -105,7 +105,7 @@ func (b *bareClient) open(ctx context.Context, w *world) error {
 	}); err != nil {
 		return err
 	}
-	if err := watchObjects(ctx, b.exporter.local, &mcsv1beta1.ServiceExportList{}, namespace, func(o client.Object) {
+	if err := watchObjects(ctx, b.exporter.Local, &mcsv1beta1.ServiceExportList{}, Namespace, func(o client.Object) {
 		s, export := b.services[o.GetName()], o.(*mcsv1beta1.ServiceExport)
 		if len(export.Status.Conditions) > 0 {
 			return
@@ -115,7 +115,7 @@ func (b *bareClient) open(ctx context.Context, w *world) error {
 	}); err != nil {
 		return err
 	}
-	for _, m := range w.members[1:] {
+	for _, m := range w.Members[1:] {
 		if err := b.openImporter(ctx, m); err != nil {
 			return err
 		}
@@ -124,16 +124,16 @@ func (b *bareClient) open(ctx context.Context, w *world) error {
 }
 
 // openImporter imports the exporter's records into a member.
-func (b *bareClient) openImporter(ctx context.Context, m *member) error {
-	stage, from := b.newStage(ctx), b.exporter.id.HubNamespace()
-	if err := watchObjects(ctx, m.remote, &hubv1alpha1.PublishedEndpointsList{}, from, func(o client.Object) {
+func (b *bareClient) openImporter(ctx context.Context, m *Member) error {
+	stage, from := b.newStage(ctx), b.exporter.ID.HubNamespace()
+	if err := watchObjects(ctx, m.Remote, &hubv1alpha1.PublishedEndpointsList{}, from, func(o client.Object) {
 		record := o.(*hubv1alpha1.PublishedEndpoints)
 		s := b.services[string(record.Spec.Service)]
 		stage.enqueue(s, func(ctx context.Context) error { return updateMirrored(ctx, m, s, publishedAddresses(record)) })
 	}); err != nil {
 		return err
 	}
-	return watchObjects(ctx, m.remote, &hubv1alpha1.PublishedServiceList{}, from, func(o client.Object) {
+	return watchObjects(ctx, m.Remote, &hubv1alpha1.PublishedServiceList{}, from, func(o client.Object) {
 		s := b.services[string(o.(*hubv1alpha1.PublishedService).Spec.Service)]
 		stage.enqueue(s, func(ctx context.Context) error { return createImport(ctx, m, s) })
 	})
@@ -144,24 +144,24 @@ func (b *bareClient) publish(ctx context.Context, s *bareService, export *mcsv1b
 	if s.written != nil {
 		return nil // the watch was opened again
 	}
-	s.written = s.endpoints.DeepCopy()
-	if err := createRecords(ctx, b.exporter, s.written, s.record.DeepCopy()); err != nil {
+	s.written = s.Endpoints.DeepCopy()
+	if err := CreateRecords(ctx, b.exporter, s.written, s.Record.DeepCopy()); err != nil {
 		return err
 	}
 	export = export.DeepCopy()
 	export.Status.Conditions = s.exportConditions
-	return b.exporter.local.Status().Update(ctx, export)
+	return b.exporter.Local.Status().Update(ctx, export)
 }
 
-// createRecords creates records of a member, again after a conflict: creations of one member race for its quota.
-func createRecords(ctx context.Context, m *member, records ...client.Object) error {
+// CreateRecords creates records of a member, again after a conflict: creations of one member race for its quota.
+func CreateRecords(ctx context.Context, m *Member, records ...client.Object) error {
 	for _, record := range records {
-		err := m.remote.Create(ctx, record)
+		err := m.Remote.Create(ctx, record)
 		for apierrors.IsConflict(err) {
-			err = m.remote.Create(ctx, record)
+			err = m.Remote.Create(ctx, record)
 		}
 		if err != nil {
-			return fmt.Errorf("publish %s of %s: %w", record.GetName(), m.id, err)
+			return fmt.Errorf("publish %s of %s: %w", record.GetName(), m.ID, err)
 		}
 	}
 	return nil
@@ -175,40 +175,40 @@ func (b *bareClient) republish(ctx context.Context, s *bareService, slice *disco
 	for i, a := range addressesOf(slice) {
 		s.written.Spec.Groups[0].Addresses[i] = hubv1alpha1.IPAddress(a)
 	}
-	return b.exporter.remote.Update(ctx, s.written)
+	return b.exporter.Remote.Update(ctx, s.written)
 }
 
 // createImport writes the objects of a new import.
-func createImport(ctx context.Context, m *member, s *bareService) error {
-	if s.mirrored[m.number-1] != nil {
+func createImport(ctx context.Context, m *Member, s *bareService) error {
+	if s.mirrored[m.Number-1] != nil {
 		return nil
 	}
-	derived, mirrored, imported := s.derived.DeepCopy(), s.testService.mirrored.DeepCopy(), s.imported.DeepCopy()
-	if err := m.local.Create(ctx, derived); err != nil {
+	derived, mirrored, imported := s.derived.DeepCopy(), s.TestService.mirrored.DeepCopy(), s.imported.DeepCopy()
+	if err := m.Local.Create(ctx, derived); err != nil {
 		return err
 	}
-	if err := m.local.Create(ctx, mirrored); err != nil {
+	if err := m.Local.Create(ctx, mirrored); err != nil {
 		return err
 	}
-	s.mirrored[m.number-1] = mirrored
+	s.mirrored[m.Number-1] = mirrored
 	imported.Spec.IPs = derived.Spec.ClusterIPs
-	if err := m.local.Create(ctx, imported); err != nil {
+	if err := m.Local.Create(ctx, imported); err != nil {
 		return err
 	}
 	s.importStatus.DeepCopyInto(&imported.Status)
-	return m.local.Status().Update(ctx, imported)
+	return m.Local.Status().Update(ctx, imported)
 }
 
 // updateMirrored writes the addresses of a mirrored slice if they have changed.
-func updateMirrored(ctx context.Context, m *member, s *bareService, addresses []string) error {
-	mirrored := s.mirrored[m.number-1]
+func updateMirrored(ctx context.Context, m *Member, s *bareService, addresses []string) error {
+	mirrored := s.mirrored[m.Number-1]
 	if mirrored == nil || sameAddresses(addressesOf(mirrored), addresses) {
 		return nil
 	}
 	for i, a := range addresses {
 		mirrored.Endpoints[i].Addresses = []string{a}
 	}
-	return m.local.Update(ctx, mirrored)
+	return m.Local.Update(ctx, mirrored)
 }
 
 func addressesOf(slice *discoveryv1.EndpointSlice) []string {
