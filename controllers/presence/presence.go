@@ -54,13 +54,16 @@ type Presence struct {
 	Clock   clock.WithTicker
 	Log     logr.Logger
 
-	// mu guards Tracker, Claim, contests, contestedAt and notify. The rest belongs to the loop of Start.
+	// mu guards Tracker, Claim, contests, contestedAt, notify, mayWrite and denied. The rest belongs to the loop of Start.
 	mu       sync.Mutex
 	contests int
 	// contestedAt is when the last of contests was; nil if there was none.
 	contestedAt *metav1.MicroTime
 	notify      []func()
-	silence     silence
+	// mayWrite is the last permission that the loop has seen, and denied is set if MayWrite was false since the last notification: a
+	// Heartbeat of another process may come and go between two events that the loop sees.
+	mayWrite, denied bool
+	silence          silence
 	// logged is the last error, so that it is logged once.
 	logged string
 	// written is the publication in the last Heartbeat that was written.
@@ -109,8 +112,7 @@ func (p *Presence) Start(ctx context.Context) error {
 	timer, confirmed := p.Clock.NewTimer(0), p.Clock.NewTimer(confirmation)
 	defer timer.Stop()
 	defer confirmed.Stop()
-	last := permission{}
-	for {
+	for refusal := ""; ; {
 		regular := false
 		select {
 		case <-ctx.Done():
@@ -126,8 +128,8 @@ func (p *Presence) Start(ctx context.Context) error {
 		}
 		synced := p.Store.Synced()                // before the heartbeat is read: the heartbeat must be from the list
 		heartbeat := p.Store.Heartbeat(p.Cluster) // once: the decision and the write must use the same
-		last = p.update(heartbeat, last)
-		if last.refusal == "" && synced && (regular || p.outdated(heartbeat)) || last.refusal != "" && regular && p.rivalExpired(ctx) {
+		refusal = p.update(heartbeat, refusal)
+		if refusal == "" && synced && (regular || p.outdated(heartbeat)) || refusal != "" && regular && p.rivalExpired(ctx) {
 			p.report(p.renew(ctx, heartbeat))
 			if wait := p.untilConfirmed(); wait > 0 {
 				confirmed.Reset(wait)
@@ -136,22 +138,30 @@ func (p *Presence) Start(ctx context.Context) error {
 	}
 }
 
-// update updates the Claim by the heartbeat of the hub, and notifies the controllers if the permission differs from the last one.
-func (p *Presence) update(heartbeat *hubv1alpha1.Heartbeat, last permission) permission {
-	p.mu.Lock()
-	p.Claim.observe(heartbeat)
-	notify := p.notify
-	p.mu.Unlock()
-	current := p.permissionBy(heartbeat)
-	if current.refusal != last.refusal {
+// update updates the Claim by the heartbeat of the hub, and notifies the controllers that may write again. It returns why this cluster may not
+// use its ID, like Refusal; last is the result before.
+func (p *Presence) update(heartbeat *hubv1alpha1.Heartbeat, last string) string {
+	current := p.observe(heartbeat)
+	if current.refusal != last {
 		p.Log.Info("the permission to use the cluster ID has changed", "refusal", current.refusal)
 		p.Store.Refresh() // controllers wait for this permission
 	}
-	if current.mayWrite && !last.mayWrite {
-		for _, notify := range notify {
+	return current.refusal
+}
+
+// observe is update without the refusal.
+func (p *Presence) observe(heartbeat *hubv1alpha1.Heartbeat) permission {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Claim.observe(heartbeat)
+	current := p.permissionBy(heartbeat)
+	if current.mayWrite && (p.denied || !p.mayWrite) {
+		p.denied = false
+		for _, notify := range p.notify {
 			notify()
 		}
 	}
+	p.mayWrite = current.mayWrite
 	return current
 }
 

@@ -34,18 +34,31 @@ type Lease interface {
 func (p *Presence) Allowed() bool { return p.Refusal() == "" }
 
 // MayWrite reports whether this cluster may write records on the hub: the Heartbeat there is that of this process.
-func (p *Presence) MayWrite() bool { return p.permissionBy(p.Store.Heartbeat(p.Cluster)).mayWrite }
+func (p *Presence) MayWrite() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	mayWrite := p.permissionBy(p.Store.Heartbeat(p.Cluster)).mayWrite
+	p.denied = p.denied || !mayWrite
+	return mayWrite
+}
 
-// OnMayWrite calls notify each time from which MayWrite is true.
+// OnMayWrite calls notify, which must not block, each time after which MayWrite is true and was false, also if it is true now.
 func (p *Presence) OnMayWrite(notify func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.notify = append(p.notify, notify)
+	if p.mayWrite { // the others were notified before
+		notify()
+	}
 }
 
 // Refusal returns a message why this cluster may not use its ID, and "" if it may. A cluster that takes an ID over replaces the other
 // cluster's heartbeat first, so that the order of writes on the hub decides, and not a clock (spec K2).
-func (p *Presence) Refusal() string { return p.permissionBy(p.Store.Heartbeat(p.Cluster)).refusal }
+func (p *Presence) Refusal() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.permissionBy(p.Store.Heartbeat(p.Cluster)).refusal
+}
 
 // permission is what this cluster may do.
 type permission struct {
@@ -53,13 +66,10 @@ type permission struct {
 	mayWrite bool
 }
 
-// permissionBy returns what this cluster may do while the hub has this heartbeat.
+// permissionBy returns what this cluster may do while the hub has this heartbeat. The caller holds the lock.
 func (p *Presence) permissionBy(heartbeat *hubv1alpha1.Heartbeat) permission {
-	p.mu.Lock()
-	rival, mayWrite := p.Claim.rival, p.Claim.mayWrite(heartbeat, p.Clock.Now())
-	p.mu.Unlock()
-	refusal := p.refusal(heartbeat, rival)
-	return permission{refusal, mayWrite && refusal == ""}
+	refusal := p.refusal(heartbeat, p.Claim.rival)
+	return permission{refusal, refusal == "" && p.Claim.mayWrite(heartbeat, p.Clock.Now())}
 }
 
 // Contests returns how often another process with the identity of this cluster has replaced its heartbeat, and this one has continued.
