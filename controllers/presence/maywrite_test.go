@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/internal/hub"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -23,7 +24,7 @@ func TestOnMayWrite(t *testing.T) {
 		own := heartbeatOf("own", hubv1alpha1.PublicationPartial)
 		own.Spec.Nonce = "nonce"
 		p := present(t, memberOf("own"), own)
-		loop := func() { p.observe(p.Store.Heartbeat(p.Cluster)) }
+		loop := func() { p.update(p.Store.Heartbeat(p.Cluster), "") }
 		early, late := 0, 0
 		wants := func(step string, wantEarly, wantLate int) {
 			t.Helper()
@@ -51,5 +52,27 @@ func TestOnMayWrite(t *testing.T) {
 		holds("nonce")
 		loop()
 		wants("the heartbeat of another process has come and gone", 2, 2)
+
+		refreshed := 0
+		p.Store.Subscribe(func(event hub.Event) {
+			if event.All {
+				refreshed++
+			}
+		})
+		ownedBy := func(uid string) {
+			t.Helper()
+			heartbeat := &hubv1alpha1.Heartbeat{}
+			check.Must(t, p.hub.Get(t.Context(), client.ObjectKeyFromObject(own), heartbeat))
+			heartbeat.Spec.ClusterUID = uid
+			check.Must(t, p.hub.Update(t.Context(), heartbeat))
+			p.take(t)
+		}
+		ownedBy("another")
+		check.Equal(t, "may use its ID with the heartbeat of another cluster", false, p.Allowed())
+		ownedBy("")
+		p.update(p.Store.Heartbeat(p.Cluster), "")
+		check.Equal(t, "lists of services after the heartbeat of another cluster has come and gone", 1, refreshed)
+		p.update(p.Store.Heartbeat(p.Cluster), "")
+		check.Equal(t, "lists of services after nothing has changed", 1, refreshed)
 	})
 }

@@ -54,16 +54,16 @@ type Presence struct {
 	Clock   clock.WithTicker
 	Log     logr.Logger
 
-	// mu guards Tracker, Claim, contests, contestedAt, notify, mayWrite and denied. The rest belongs to the loop of Start.
+	// mu guards Tracker, Claim, contests, contestedAt, notify, mayWrite, denied and refused. The rest belongs to the loop of Start.
 	mu       sync.Mutex
 	contests int
 	// contestedAt is when the last of contests was; nil if there was none.
 	contestedAt *metav1.MicroTime
 	notify      []func()
-	// mayWrite is the last permission that the loop has seen, and denied is set if MayWrite was false since the last notification: a
-	// Heartbeat of another process may come and go between two events that the loop sees.
-	mayWrite, denied bool
-	silence          silence
+	// mayWrite is the last permission that the loop has seen. denied is set if MayWrite was false, and refused if Refusal was not empty, since
+	// the last notification: a Heartbeat of another process may come and go between two events that the loop sees.
+	mayWrite, denied, refused bool
+	silence                   silence
 	// logged is the last error, so that it is logged once.
 	logged string
 	// written is the publication in the last Heartbeat that was written.
@@ -141,16 +141,19 @@ func (p *Presence) Start(ctx context.Context) error {
 // update updates the Claim by the heartbeat of the hub, and notifies the controllers that may write again. It returns why this cluster may not
 // use its ID, like Refusal; last is the result before.
 func (p *Presence) update(heartbeat *hubv1alpha1.Heartbeat, last string) string {
-	current := p.observe(heartbeat)
-	if current.refusal != last {
-		p.Log.Info("the permission to use the cluster ID has changed", "refusal", current.refusal)
+	refusal, waited := p.observe(heartbeat)
+	if refusal != last {
+		p.Log.Info("the permission to use the cluster ID has changed", "refusal", refusal)
+	}
+	if refusal != last || waited {
 		p.Store.Refresh() // controllers wait for this permission
 	}
-	return current.refusal
+	return refusal
 }
 
-// observe is update without the refusal.
-func (p *Presence) observe(heartbeat *hubv1alpha1.Heartbeat) permission {
+// observe updates the Claim, and notifies the controllers that may write again. It returns why this cluster may not use its ID, and whether a
+// controller has got another answer before.
+func (p *Presence) observe(heartbeat *hubv1alpha1.Heartbeat) (refusal string, waited bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.Claim.observe(heartbeat)
@@ -162,7 +165,9 @@ func (p *Presence) observe(heartbeat *hubv1alpha1.Heartbeat) permission {
 		}
 	}
 	p.mayWrite = current.mayWrite
-	return current
+	waited = p.refused && current.refusal == ""
+	p.refused = p.refused && !waited
+	return current.refusal, waited
 }
 
 // untilConfirmed returns the time until this process may write records; 0 if it may.

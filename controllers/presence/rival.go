@@ -57,7 +57,9 @@ func (p *Presence) OnMayWrite(notify func()) {
 func (p *Presence) Refusal() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.permissionBy(p.Store.Heartbeat(p.Cluster)).refusal
+	refusal := p.permissionBy(p.Store.Heartbeat(p.Cluster)).refusal
+	p.refused = p.refused || refusal != ""
+	return refusal
 }
 
 // permission is what this cluster may do.
