@@ -19,7 +19,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	lab.Quiet()
 	folder, err := os.MkdirTemp("", "tombolo-chaos-")
 	if err != nil {
 		panic(err)

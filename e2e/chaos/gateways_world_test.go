@@ -120,14 +120,9 @@ func (n *networks) startMember(t *testing.T, id, program, gateway string, at []s
 		})
 		return a
 	}
-	local, err := m.Cluster.ServiceAccountKubeconfig(t.Context(), manifests.AgentNamespace, manifests.AgentDeployment)
+	args, err := membership.AgentArgs(t.Context(), n.Hub, m.Cluster, "0")
 	lab.Must(t, err)
-	remote, err := n.Hub.ServiceAccountKubeconfig(t.Context(), clusterset.ClusterID(id).HubNamespace(), manifests.AgentDeployment)
-	lab.Must(t, err)
-	n.agents[id] = run("agent", program, append([]string{
-		"--kubeconfig=" + local, "--hub-kubeconfig=" + remote, "--service-cidrs=" + lab.Joined(m.Cluster.ServiceCIDRs), "--leader-elect=false",
-		"--metrics-bind-address=0", "--health-probe-bind-address=0", "--namespace=" + manifests.AgentNamespace,
-	}, more...)...)
+	n.agents[id] = run("agent", program, append(args, more...)...)
 	own, err := m.Cluster.ServiceAccountKubeconfig(t.Context(), manifests.AgentNamespace, manifests.GatewayDeployment)
 	lab.Must(t, err)
 	for i, address := range at {

@@ -18,11 +18,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
-func TestMain(m *testing.M) {
-	lab.Quiet()
-	m.Run()
-}
-
 type story struct {
 	name string
 	run  func(*scene)

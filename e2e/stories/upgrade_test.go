@@ -47,13 +47,13 @@ func TestUpgrade(t *testing.T) {
 	before := s.inventory()
 
 	s.UseThis()
-	lab.Must(s, s.UpgradeHub(s.Context()))
+	lab.Must(s, s.InstallHub(s.Context()))
 	s.upgradeMembers()
 	s.sameSettings()
 
 	s.UseBefore()
 	s.upgradeMembers("--force-conflicts") // the earlier version takes what others have set for conflicts
-	lab.Must(s, s.UpgradeHub(s.Context()))
+	lab.Must(s, s.InstallHub(s.Context()))
 	s.awaitHealth()
 	after := s.inventory()
 	for cluster, objects := range before {

@@ -53,7 +53,6 @@ func command(t *testing.T, clusters ...*lab.Cluster) string {
 
 // TestDashboard opens the page of a clusterset of real API servers and agents, and uses it.
 func TestDashboard(t *testing.T) {
-	lab.Quiet()
 	w := world.New(t, membership.Hub(), lab.Member("east"), lab.Member("west"))
 	east, west := w.Members["east"], w.Members["west"]
 	for _, m := range []*world.Member{east, west} {

@@ -23,11 +23,6 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-func TestMain(m *testing.M) {
-	lab.Quiet()
-	m.Run()
-}
-
 // TestParts runs each part with a small size, one after the other on the same API servers, whose start takes longer than
 // the parts.
 func TestParts(t *testing.T) {

@@ -17,7 +17,6 @@ func TestMain(m *testing.M) {
 		results.ExitOn("bench-dns", serve(corefile))
 		return
 	}
-	lab.Quiet()
 	m.Run()
 }
 

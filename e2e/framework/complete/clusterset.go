@@ -171,7 +171,7 @@ func (c *Clusterset) install(ctx context.Context) error {
 	if len(c.Options.Members) == 0 {
 		return nil
 	}
-	if err := c.installHub(ctx); err != nil {
+	if err := c.InstallHub(ctx); err != nil {
 		return err
 	}
 	g, gctx = errgroup.WithContext(ctx)

@@ -13,7 +13,8 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
-func (c *Clusterset) installHub(ctx context.Context) error {
+// InstallHub brings the hub to the version that is in use: each installer of a hub upgrades a hub as well.
+func (c *Clusterset) InstallHub(ctx context.Context) error {
 	installer := c.Options.Installation(HubName).Installer
 	c.sayf("hub: install or upgrade by %s", installer)
 	var err error

@@ -65,7 +65,7 @@ func (c *Clusterset) joinByKustomize(ctx context.Context, cluster *lab.Cluster) 
 		{stdin: fmt.Sprintf(properties, name), args: "--context " + name + " apply -f -"},
 		{args: "--context " + name + " apply -k " + folder + "/member"},
 	} {
-		if _, err := c.Kubectl(ctx, step.stdin, words(step.args)...); err != nil {
+		if _, err := c.Kubectl(ctx, step.stdin, strings.Fields(step.args)...); err != nil {
 			return err
 		}
 	}
@@ -124,14 +124,14 @@ func (c *Clusterset) admitByKustomize(ctx context.Context, folder, namespace str
 	counts := `{.status.used.count/publishedendpoints\.hub\.tombolo-mcs\.io}`
 	var err error
 	for range quotaAttempts {
-		if _, err = c.Kubectl(ctx, "", words(hub+" apply -k "+folder)...); err != nil {
+		if _, err = c.Kubectl(ctx, "", strings.Fields(hub+" apply -k "+folder)...); err != nil {
 			return err
 		}
 		wait := "wait --for=jsonpath=" + counts + " resourcequota/tombolo --timeout=10s"
-		if _, err = c.Kubectl(ctx, "", words(hub+" -n "+namespace+" "+wait)...); err == nil {
+		if _, err = c.Kubectl(ctx, "", strings.Fields(hub+" -n "+namespace+" "+wait)...); err == nil {
 			return nil
 		}
-		if _, err := c.Kubectl(ctx, "", words(hub+" -n "+namespace+" delete resourcequota tombolo")...); err != nil {
+		if _, err := c.Kubectl(ctx, "", strings.Fields(hub+" -n "+namespace+" delete resourcequota tombolo")...); err != nil {
 			return err
 		}
 	}
@@ -202,5 +202,3 @@ func (c *Clusterset) editCorefile(ctx context.Context, cluster *lab.Cluster) err
 func quoted(cidrs []netip.Prefix) string {
 	return `"` + strings.ReplaceAll(lab.Joined(cidrs), ",", `","`) + `"`
 }
-
-func words(command string) []string { return strings.Fields(command) }

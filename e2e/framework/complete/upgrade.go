@@ -15,11 +15,6 @@ func (c *Clusterset) UseThis() { c.programs = c.this }
 // UseBefore has what follows done with the programs and files of the earlier version.
 func (c *Clusterset) UseBefore() { c.programs = c.before }
 
-// UpgradeHub brings the hub to the version that is in use: each way to install a hub upgrades it as well.
-func (c *Clusterset) UpgradeHub(ctx context.Context) error {
-	return c.installHub(ctx)
-}
-
 // Upgrade brings a member to the version that is in use, as docs/operations.md says, and returns when all its pods are of this version.
 // Flags are added to those of the command; an installation without it has none.
 func (c *Clusterset) Upgrade(ctx context.Context, name string, flags ...string) error {

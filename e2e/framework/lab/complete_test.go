@@ -4,12 +4,15 @@
 package lab_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -23,14 +26,34 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 )
 
-// runPod returns a pod of the image probe that serves, or has run to its end.
-func runPod(ctx context.Context, cl client.Client, name string, args ...string) (*corev1.Pod, error) {
+// waitLimit is how long anything may take on a busy machine.
+const waitLimit = 90 * time.Second
+
+// startVariable makes this test binary start a lab, which it does not close.
+const startVariable = "TOMBOLO_LAB_TEST_START"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(startVariable) == "" {
+		os.Exit(m.Run())
+	}
+	l, err := startComplete()
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	defer runtime.KeepAlive(l) // it ends when nothing refers to it any more
+	fmt.Println("started", l.Cluster("a").Config().Host)
+	select {}
+}
+
+// runPod runs a pod of the image probe that serves.
+func runPod(ctx context.Context, cl client.Client) error {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "server"},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever,
 			Containers: []corev1.Container{{
-				Name: "probe", Image: "tombolo.example/probe:lab", ImagePullPolicy: corev1.PullNever, Args: args,
+				Name: "probe", Image: "tombolo.example/probe:lab", ImagePullPolicy: corev1.PullNever, Args: []string{"serve", "-tcp", "8080"},
 			}},
 		},
 	}
@@ -43,17 +66,16 @@ func runPod(ctx context.Context, cl client.Client, name string, args ...string) 
 		return err == nil, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("creating pod %s: %w", name, err)
+		return fmt.Errorf("creating pod %s: %w", pod.Name, err)
 	}
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		err := cl.Get(ctx, client.ObjectKeyFromObject(pod), pod)
-		started := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodRunning && args[0] == "serve"
-		return started, err
+		return pod.Status.Phase == corev1.PodRunning, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("pod %s, %+v: %w", name, pod.Status, err)
+		return fmt.Errorf("pod %s, %+v: %w", pod.Name, pod.Status, err)
 	}
-	return pod, nil
+	return nil
 }
 
 // TestNothingStaysBehindOfCompleteClusters kills the process that runs a lab with a node and a pod: its processes, also
@@ -63,10 +85,14 @@ func TestNothingStaysBehindOfCompleteClusters(t *testing.T) {
 	folder, err := os.MkdirTemp("/tmp", "lab-test-")
 	lab.Must(t, err)
 	defer os.Remove(folder)
-	cmd, stdout := startTestBinary(t, folder, "complete")
-	var network int // the API server's address is in the network of the interface tombolo<n>
-	line, err := stdout.ReadString('\n')
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), startVariable+"=1", "TMPDIR="+folder)
+	stdout, err := cmd.StdoutPipe()
 	lab.Must(t, err)
+	lab.Must(t, cmd.Start())
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	lab.Must(t, err)
+	var network int // the API server's address is in the network of the interface tombolo<n>
 	if _, err := fmt.Sscanf(line, "started https://198.18.%d.", &network); err != nil {
 		t.Fatalf("the lab did not start: %q, %v", line, err)
 	}
@@ -116,8 +142,7 @@ func startComplete() (*lab.Lab, error) {
 	if err := l.Cluster("a").Node.LoadImages(context.Background(), filepath.Join(root, "bin", "images", "probe.tar")); err != nil {
 		return l, err
 	}
-	_, err = runPod(context.Background(), cl, "server", "serve", "-tcp", "8080")
-	return l, err
+	return l, runPod(context.Background(), cl)
 }
 
 // cgroups returns those of a lab.
@@ -144,4 +169,26 @@ func mounts(t *testing.T, name string) string {
 		}
 	}
 	return all.String()
+}
+
+// leftovers returns a line for each file in a folder and each process that has the folder's path in its arguments.
+func leftovers(ctx context.Context, folder string) (string, error) {
+	var left strings.Builder
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		fmt.Fprintln(&left, e.Name())
+	}
+	processes, err := exec.CommandContext(ctx, "ps", "-A", "-o", "args").Output()
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(processes)) {
+		if strings.Contains(line, folder) {
+			left.WriteString(line)
+		}
+	}
+	return left.String(), nil
 }

@@ -91,6 +91,7 @@ func (l *Lab) Close() error { return l.close() }
 
 // prepare makes all that the clusters' processes need: the watchdog comes first.
 func prepare(ctx context.Context, o Options) (*Lab, error) {
+	Quiet()
 	if err := o.validate(); err != nil {
 		return nil, err
 	}

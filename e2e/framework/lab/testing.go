@@ -202,11 +202,14 @@ func Get(ctx context.Context, connection *http.Client, url string) ([]byte, erro
 	return body, err
 }
 
-// Quiet turns off the logs that controller-runtime and client-go write for all programs of a process.
-func Quiet() {
+// Quiet turns off the logs that controller-runtime and client-go write for all programs of a process. Each lab does so at its start.
+func Quiet() { quiet() }
+
+// quiet acts once: klog's logger must not change while it is used.
+var quiet = sync.OnceFunc(func() {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-}
+})
 
 // Buffer is output that may be read while it is written.
 type Buffer struct {

@@ -117,6 +117,20 @@ func InstallAgent(ctx context.Context, cluster *lab.Cluster) (*rest.Config, erro
 	return cluster.ServiceAccountConfig(ctx, manifests.AgentNamespace, manifests.AgentServiceAccount)
 }
 
+// AgentArgs returns the arguments with which the agent of a member runs as a process, with the rights of its pod. It serves no probes, and
+// needs no lease: a busy machine on which a lease is not renewed in time would end the agent.
+func AgentArgs(ctx context.Context, hub, cluster *lab.Cluster, metrics string) ([]string, error) {
+	local, err := cluster.ServiceAccountKubeconfig(ctx, manifests.AgentNamespace, manifests.AgentServiceAccount)
+	if err != nil {
+		return nil, err
+	}
+	remote, err := hub.ServiceAccountKubeconfig(ctx, clusterset.ClusterID(cluster.Name).HubNamespace(), manifests.MemberServiceAccount)
+	return []string{
+		"--kubeconfig=" + local, "--hub-kubeconfig=" + remote, "--namespace=" + manifests.AgentNamespace, "--leader-elect=false",
+		"--service-cidrs=" + lab.Joined(cluster.ServiceCIDRs), "--metrics-bind-address=" + metrics, "--health-probe-bind-address=0",
+	}, err
+}
+
 // InstallGateway applies the manifests of the gateways to a member that has those of the agent.
 func InstallGateway(ctx context.Context, cluster *lab.Cluster) error {
 	objects, err := manifests.Render("gateway")

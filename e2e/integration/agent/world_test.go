@@ -29,7 +29,6 @@ const (
 var pairs world.Pairs
 
 func TestMain(m *testing.M) {
-	lab.Quiet()
 	code := m.Run()
 	if err := pairs.Close(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

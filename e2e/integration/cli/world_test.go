@@ -38,7 +38,6 @@ import (
 const waitLimit = 3 * time.Minute
 
 func TestMain(m *testing.M) {
-	lab.Quiet()
 	folder, err := os.MkdirTemp("", "tombolo-clusterset-")
 	if err != nil {
 		panic(err)

@@ -14,7 +14,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,11 +39,6 @@ import (
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
-
-func TestMain(m *testing.M) {
-	lab.Quiet()
-	os.Exit(m.Run())
-}
 
 // env is a hub with members whose agents and gateways run.
 type env struct {

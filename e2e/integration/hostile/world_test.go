@@ -46,11 +46,6 @@ var (
 
 type key = world.Key
 
-func TestMain(m *testing.M) {
-	lab.Quiet()
-	m.Run()
-}
-
 // env is a hub with two honest members, of which b exports and c imports only, and a hostile one, of which only its
 // credentials on the hub exist.
 type env struct {

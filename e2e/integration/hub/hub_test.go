@@ -86,7 +86,6 @@ func (p persistent) Create(ctx context.Context, o client.Object, options ...clie
 // start returns a hub with everything installed, and no members. Its API server has more arguments.
 func start(t *testing.T, args ...string) *hub {
 	t.Helper()
-	lab.Quiet()
 	options := membership.Hub()
 	options.APIServerArgs = append(options.APIServerArgs, args...)
 	h := &hub{cluster: lab.Start(t, options).Cluster("hub")}

@@ -27,11 +27,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 )
 
-func TestMain(m *testing.M) {
-	lab.Quiet()
-	m.Run()
-}
-
 // TestKustomizations: each kustomization that is meant for users can be applied and applied again without a change, its
 // pods fit the restricted Pod Security level, and deleting it, and deleting it again, leaves nothing behind.
 func TestKustomizations(t *testing.T) {

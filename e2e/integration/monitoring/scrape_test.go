@@ -26,13 +26,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/manifests"
-	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
-
-func TestMain(m *testing.M) {
-	lab.Quiet()
-	m.Run()
-}
 
 // TestScrape: an agent and a DNS server at work export all metrics that alerts and dashboards use.
 func TestScrape(t *testing.T) {
@@ -69,12 +63,9 @@ func TestScrape(t *testing.T) {
 // startAgent runs the agent's program as its pod does, but for the ports and the lease, and returns where its metrics are.
 func startAgent(t *testing.T, program string, hub, cluster *lab.Cluster, args ...string) string {
 	t.Helper()
-	local, err := cluster.ServiceAccountKubeconfig(t.Context(), manifests.AgentNamespace, manifests.AgentServiceAccount)
-	lab.Must(t, err)
-	remote, err := hub.ServiceAccountKubeconfig(t.Context(), clusterset.ClusterID(cluster.Name).HubNamespace(), manifests.MemberServiceAccount)
-	lab.Must(t, err)
 	address := lab.FreeAddress(t)
-	// It runs alone: with a lease, a busy machine on which it is not renewed in time would end the agent.
+	own, err := membership.AgentArgs(t.Context(), hub, cluster, address)
+	lab.Must(t, err)
 	ready := func(ctx context.Context) error { // it may demand HTTPS and a token
 		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err == nil {
@@ -82,11 +73,7 @@ func startAgent(t *testing.T, program string, hub, cluster *lab.Cluster, args ..
 		}
 		return err
 	}
-	args = append([]string{
-		"--leader-elect=false", "--kubeconfig=" + local, "--hub-kubeconfig=" + remote, "--namespace=" + manifests.AgentNamespace,
-		"--service-cidrs=" + lab.Joined(cluster.ServiceCIDRs), "--metrics-bind-address=" + address, "--health-probe-bind-address=0",
-	}, args...)
-	lab.Must(t, cluster.Program(program, ready, args...).Start(t.Context()))
+	lab.Must(t, cluster.Program(program, ready, append(own, args...)...).Start(t.Context()))
 	return address
 }
 

@@ -30,11 +30,6 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-func TestMain(m *testing.M) {
-	lab.Quiet()
-	m.Run()
-}
-
 // env is a clusterset of two members, of which b has a DNS.
 type env struct {
 	*world.World

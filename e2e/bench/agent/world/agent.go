@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
-	"github.com/tombolo-mcs/tombolo/manifests"
+	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 )
 
@@ -34,24 +34,19 @@ type AgentProcess struct {
 
 // StartAgent starts a member's agent and does not wait until it is ready.
 func (w *World) StartAgent(ctx context.Context, program string, m *Member) (*AgentProcess, error) {
-	local, err := m.Cluster.ServiceAccountKubeconfig(ctx, manifests.AgentNamespace, manifests.AgentServiceAccount)
-	if err != nil {
-		return nil, err
-	}
-	remote, err := w.Hub.ServiceAccountKubeconfig(ctx, m.ID.HubNamespace(), manifests.MemberServiceAccount)
-	if err != nil {
-		return nil, err
-	}
 	if m.Agent == nil {
 		free, err := lab.FreeAddresses(2)
 		if err != nil {
 			return nil, err
 		}
 		m.Agent = &AgentProcess{Member: m, metrics: free[0], profile: free[1]}
-		m.Agent.Process = m.Cluster.Program(program, func(context.Context) error { return nil },
-			"--kubeconfig="+local, "--hub-kubeconfig="+remote, "--namespace="+manifests.AgentNamespace, "--leader-elect=false",
-			"--service-cidrs="+lab.Joined(m.Cluster.ServiceCIDRs), "--metrics-bind-address="+free[0], "--health-probe-bind-address=0",
-			"--pprof-address="+free[1])
+	}
+	args, err := membership.AgentArgs(ctx, w.Hub, m.Cluster, m.Agent.metrics) // with new tokens
+	if err != nil {
+		return nil, err
+	}
+	if m.Agent.Process == nil {
+		m.Agent.Process = m.Cluster.Program(program, func(context.Context) error { return nil }, append(args, "--pprof-address="+m.Agent.profile)...)
 	}
 	m.Agent.Began = time.Now()
 	return m.Agent, m.Agent.Start(ctx)
