@@ -70,6 +70,7 @@ func testBugs() []testBug {
 	return []testBug{
 		{"publish-waits-for-what-cannot-exist", "controllers/publish", "TestIsSettled", "settled: {created:false updated:false deleted:true lost:false}, want {created:true", ""},
 		{"publish-settles-while-the-hub-starts", "controllers/publish", "TestIsSettled", "settled: {created:true updated:true deleted:true lost:false}, want {created:false", ""},
+		{"presence-notifies-early-controllers-only", "controllers/presence", "TestOnMayWrite", "a controller subscribes later", ""},
 		{"presence-lets-copies-continue", "controllers/presence", "TestCopies", "does not yield", ""},
 		{"gateways-retry-after-client-bytes", forward, "TestOnce", "and the request arrived 2 times", ""},
 		{"gateways-wait-for-silent-connections", forward, "TestSilentPath", "of which no byte was sent", ""},
