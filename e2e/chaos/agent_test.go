@@ -31,16 +31,12 @@ var program, coreDNS = built("tombolo-agent"), built("coredns")
 func built(name string) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
 		path := filepath.Join(programFolder, name)
-		return path, build(filepath.Join("..", ".."), name, path)
+		return path, lab.Build(context.Background(), filepath.Join("..", ".."), name, path)
 	})
 }
 
 // programFolder goes with the tests.
 var programFolder string
-
-func build(root, name, into string, flags ...string) error {
-	return lab.Build(context.Background(), root, name, into, flags...)
-}
 
 // recordScript becomes the program "$@" under the number that it has written to a file before: the lab's watchdog ends
 // every process whose number it finds in a cluster's folder, however the test ends.

@@ -383,7 +383,7 @@ func buildBug(t *testing.T, patch, into string) error {
 	if err != nil {
 		return err
 	}
-	return build(filepath.Join("..", ".."), commandOf(patch), into, "-overlay="+file)
+	return lab.Build(context.Background(), filepath.Join("..", ".."), commandOf(patch), into, "-overlay="+file)
 }
 
 func patchOf(bug string) string { return filepath.Join("bugs", bug+".patch") }

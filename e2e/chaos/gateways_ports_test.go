@@ -50,7 +50,7 @@ func fewPortsPrograms(t *testing.T) (agent, gateway string) {
 	lab.Must(t, err)
 	agent, gateway = filepath.Join(folder, "tombolo-agent"), filepath.Join(folder, "tombolo-gateway")
 	for _, path := range []string{agent, gateway} {
-		lab.Must(t, build(filepath.Join("..", ".."), filepath.Base(path), path, "-overlay="+file))
+		lab.Must(t, lab.Build(context.Background(), filepath.Join("..", ".."), filepath.Base(path), path, "-overlay="+file))
 	}
 	return agent, gateway
 }

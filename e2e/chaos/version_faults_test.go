@@ -40,7 +40,7 @@ var firstProgram = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(programFolder, "tombolo-agent-first")
-	return path, build(folder, "tombolo-agent", path, "-ldflags=-X main.version="+firstVersion)
+	return path, lab.Build(context.Background(), folder, "tombolo-agent", path, "-ldflags=-X main.version="+firstVersion)
 })
 
 // checkOut writes the module as it was at a commit into a folder.
@@ -217,7 +217,7 @@ func worldOfCommit(t *testing.T, commit string) (*framework.World, *framework.Me
 	folder := filepath.Join(programFolder, commit)
 	lab.Must(t, checkOut(commit, folder))
 	program := folder + "-agent"
-	lab.Must(t, build(folder, "tombolo-agent", program))
+	lab.Must(t, lab.Build(context.Background(), folder, "tombolo-agent", program))
 	w := framework.New(t, membership.Hub(), lab.Member("a"))
 	a := w.Members["a"]
 	local, err := a.Cluster.ServiceAccountKubeconfig(t.Context(), "tombolo-system", "tombolo-agent")
