@@ -18,12 +18,11 @@ import (
 )
 
 const aboutBundle = `Collect the data for a bug report into one archive, of the hub and of the clusters whose contexts are read (--contexts,
---all-contexts): the status and its problems, the merge of services with problems,
-the records of the hub, the exports, imports and derived objects, the grants and policies, Tombolo's own Deployments, pods, Events and logs (also those before a restart), and all
-versions.
+--all-contexts): status, the merge of services with problems, records, exports, imports, derived objects, grants and
+policies, Tombolo's Deployments, pods, Events and logs, and all versions.
 
-The command does not read Secrets. It removes annotations, values of environment variables, and anything that resembles a
-credential. The archive does contain names of namespaces and services, and addresses: check it before you share it.
+The command does not read Secrets, and removes annotations, values of environment variables, and anything that resembles a
+credential. The archive contains names of namespaces and services, and addresses: check it before you share it.
 
 The exit code is 3 if the hub, a cluster or some of the data could not be read: left-out.txt in the archive says what.`
 

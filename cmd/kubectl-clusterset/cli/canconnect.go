@@ -22,12 +22,11 @@ import (
 
 const aboutCanConnect = `Say whether the pods of a service account may use a service of other clusters through gateways, and which rule decides.
 
-The output has a line for each other cluster that exports the service. The rules are the ClusterServiceAccessPolicies of both
-clusters and the ServiceExportGrants of the exporting one. The command reads them in both clusters, whose contexts --contexts
-or --all-contexts names; it connects to nothing.
+The output has a line for each other cluster that exports the service. The command reads the rules of both clusters, whose
+contexts --contexts or --all-contexts names; it connects to nothing.
 
-The exit code is 1 if no exporting cluster allows it. It is 3 if that is not known, because a cluster that decides is not read, or if
-the hub or a context could not be read. Without the hub, the command lists the rules of the clusters that were read.`
+The exit code is 1 if no exporting cluster allows it. It is 3 if this is not known, or if the hub or a context could not be
+read.`
 
 const examplesCanConnect = `  kubectl clusterset can-connect west/shop/frontend shop/cart --contexts east,west
   kubectl clusterset can-connect west/shop/frontend shop/cart --all-contexts -o yaml`

@@ -27,11 +27,10 @@ import (
 const aboutCheckNetwork = `Check that pods of the members of one network reach each other by their own addresses, in both IP families, and that members of
 different networks reach each other's gateways.
 
-The command first compares the ranges of the Members on the hub. Then it asks, unless --yes is given, and starts a pod in each
-cluster of --contexts or --all-contexts, and a second one that sends 64 KiB to all the others of the same network and expects
-them back. This also finds a network whose MTU is smaller than the senders assume, in which connections open and then hang. The
-pods run the agent's image in its namespace, without rights, and are deleted afterwards. Of gateways, it prints what they
-report.
+The command first compares the ranges of the Members on the hub. Then it asks, unless --yes is given, and starts pods in each
+cluster of --contexts or --all-contexts, which send 64 KiB to the pods of all other clusters of the same network and expect
+them back. This also finds a network with a smaller MTU than the senders assume. The pods run the agent's image in its
+namespace, without rights, and are deleted afterwards. Of gateways, it prints what they report.
 
 The exit code is 1 if a check fails, and 3 if the hub or a cluster could not be read: the rest is checked.`
 

@@ -22,18 +22,17 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 )
 
-const aboutDashboard = `Show the clusterset in a browser: its problems, its clusters by network, the state of each service in each cluster, and what has
-changed since the command began. The page is updated when something changes. A service shows on request how its exports are merged
-(as explain does), and the first hop at which it is broken (as trace does).
+const aboutDashboard = `Show the clusterset in a browser: its problems, its clusters by network, the state of each service in each cluster, and
+what has changed since the command began. On request, it shows how the exports of a service are merged (as explain does), and the
+first hop at which the service is broken (as trace does).
 
-The command serves the page on 127.0.0.1 until it is interrupted, and prints the link. The link opens the page in one browser, once. The
-page needs no installation and no access to the internet. It only reads, with your rights.
+The command serves the page on 127.0.0.1 until it is interrupted, and prints a link, which opens the page in one browser,
+once. The page only reads, with your rights, and needs no access to the internet.
 
-It reads the hub and the cluster of the current context; --contexts or --all-contexts reads more members. -n selects the services of one
-namespace. status -o json prints the same data, and graph draws it as a file.
+It reads the hub and the cluster of the current context; --contexts or --all-contexts reads more members. -n selects the
+services of one namespace.
 
-What cannot be read is a problem on the page, and is tried again. The exit code is 3 if something could not be read when the command
-was interrupted.`
+The exit code is 3 if something could not be read when the command was interrupted.`
 
 const examplesDashboard = `  kubectl clusterset dashboard --all-contexts
   kubectl clusterset dashboard --contexts east,west --port 8080`

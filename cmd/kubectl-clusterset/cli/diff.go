@@ -21,13 +21,11 @@ import (
 )
 
 const aboutDiff = `Show what the agents would write now, in their clusters and on the hub, for one service or for all: the agent of the current
-context's cluster, or those of --contexts or --all-contexts. In a healthy clusterset the output is empty, because agents write
-a change within a second.
+context's cluster, or the agents of --contexts or --all-contexts. In a healthy clusterset the output is empty.
 
 The command runs the agents' own controllers with dry-run requests. It shows writes that an API server would refuse with the
-reason. Exit codes, as those of kubectl diff: 0 if nothing would be written, 1 if something would be written, 2 on an error,
-which includes a hub or a context that cannot be read, a member without a context if --all-contexts is given, a service or
-a namespace of which nothing is known, and a comparison of no cluster. What can be read is compared nevertheless.`
+reason. Exit codes as of kubectl diff: 0 if nothing would be written, 1 if something would be written, 2 on an error, for
+example if the hub or a context cannot be read. What can be read is compared nevertheless.`
 
 // Errors of a diff that has compared nothing.
 var (

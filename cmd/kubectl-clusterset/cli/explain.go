@@ -26,12 +26,9 @@ const aboutExplain = `Explain how the exports of a service become one service.
 
 The output lists the exporting clusters, oldest first: the oldest wins a conflict. For each field it shows the value that is
 used, the cluster that it comes from, and the clusters with another value. It shows which clusters serve each port, which
-ports are not reachable, and which records are refused and why: the command computes the same merge as every member. For each
-member that it reaches and that has a ServiceImportRoutingPolicy for the service, it shows which sources serve.
-
-It also lists the rules about who may use the service through gateways, in the order in which they are evaluated.
-
-If the hub cannot be read, it shows what the clusters that are read have of the service.
+ports are not reachable, and which records are refused and why. For each member that it reaches and that has a
+ServiceImportRoutingPolicy for the service, it shows which sources serve. It lists the rules about who may use the service
+through gateways, in the order in which they are evaluated.
 
 The exit code is 1 if no cluster exports the service. It is 3 if the hub or a cluster could not be read completely.`
 

@@ -20,12 +20,11 @@ import (
 )
 
 const aboutGraph = `Draw the clusterset: which members export and import each service, with the number of ready endpoints; conflicts; silent
-members. Members are grouped by network. If importers use gateways, it shows which do, and whether their gateways reach those
-of the exporters.
+members; networks, and whether gateways reach each other.
 
--o svg is a matrix of services and members that any browser can show: write it to a file, with --file or >, because a terminal
-cannot show it. -o dot is a graph for graphviz. -o json and -o yaml print what is drawn, as status does. -n selects the services
-of one namespace. Imports are shown for the members that are read (--contexts, --all-contexts).
+-o svg is a matrix of services and members: write it to a file, with --file or >. -o dot is a graph for graphviz. -o json and
+-o yaml print what is drawn, as status does. -n selects the services of one namespace. Imports are shown for the members that
+are read (--contexts, --all-contexts).
 
 The exit code is 3 if the hub or a cluster could not be read completely: the rest is drawn.`
 

@@ -30,9 +30,8 @@ var minHub = version.MustParseGeneric("1.31")
 const aboutInitHub = `Make the current context's cluster the hub of a clusterset.
 
 The command installs the kinds of the records, the admission policies that restrict what a member may write, a level of API
-Priority and Fairness for requests of members, and the right
-to read that all members share. The hub runs no pod for this. Run the command again to upgrade a hub to this version. A hub
-of a newer version is not changed, unless --allow-downgrade is given.`
+Priority and Fairness for requests of members, and the right to read that all members share. The hub runs no pod for this.
+Run the command again to upgrade a hub to this version. A hub of a newer version is changed only with --allow-downgrade.`
 
 func newInitHub(build Build, usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var o writeFlags

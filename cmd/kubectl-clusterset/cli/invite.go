@@ -26,12 +26,12 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-const aboutInvite = `Invite a cluster to join, on the hub, whose context is the current one. An administrator of that cluster can then join it without
-rights on the hub: kubectl clusterset join --invite FILE.
+const aboutInvite = `Invite a cluster to join, on the hub, whose context is the current one. An administrator of that cluster can then
+join it without rights on the hub: kubectl clusterset join --invite FILE.
 
-The command creates the Member with these settings, its namespace and its account, as join does. It writes a file with the URL of the
-hub, its certificate authority, and a token that can only be used to join with this cluster ID. The token ends when the cluster has
-joined, when you revoke the invitation, or after --ttl. Another invitation for the same ID replaces it.
+The command creates the Member with these settings, its namespace and its account. It writes a file with the URL of the hub,
+its certificate authority, and a token that can only be used to join with this cluster ID, until the cluster has joined, you
+revoke the invitation, or --ttl ends. Another invitation for the same ID replaces it.
 
 The file is a credential: until it is used, any client that has it can join in place of that cluster.`
 

@@ -23,20 +23,17 @@ import (
 
 const aboutJoin = `Make the current context's cluster a member of a clusterset.
 
-The command checks everything first, and changes nothing if a check fails. Then it creates a namespace for the cluster on
-the hub, in which its agent may write. In the cluster it installs the kinds of the Multi-Cluster Services API if they are
-missing, the agent with a short-lived token for the hub, the DNS of the clusterset, and, with --gateway, gateways through
-which the clusters of other networks are reached.
+The command checks everything first, and changes nothing if a check fails. Then it creates a namespace for the cluster on the
+hub, in which its agent may write. In the cluster it installs the kinds of the Multi-Cluster Services API if they are
+missing, the agent with a short-lived token for the hub, the DNS of the clusterset, and, with --gateway, gateways.
 
-With --invite, you need no rights on the hub: its administrator has made the Member with "kubectl clusterset invite". The
-invitation is used up when the agent has a token. After a failure, run the command again with the same invitation.
+With --invite, you need no rights on the hub. After a failure, run the command again with the same invitation.
 
 You can run it again at any time: after an interruption, with other flags, or to renew the token. Settings without a flag
-stay as they are: the ranges of the Member on the hub (the command reports other ranges that it finds in the cluster), the
-namespaces, the URL of the same hub, and arguments of the agent that another user has changed.
+stay as they are, also ranges of the Member on the hub and arguments of the agent that another user has changed.
 
-An existing member gets its token before anything else is changed. If Helm or the kustomizations have installed the agent, the
-command writes the objects on the hub and the agent's Secret, and restarts the agent if the URL of the hub is new to it.`
+If Helm or the kustomizations have installed the agent, the command writes only the objects on the hub and the agent's
+Secret, and restarts the agent if the URL of the hub is new to it.`
 
 const examplesJoin = `  # join by an invitation, without rights on the hub
   kubectl clusterset join --context east --invite east.yaml

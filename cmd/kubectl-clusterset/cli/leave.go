@@ -21,16 +21,14 @@ import (
 
 const aboutLeave = `Remove the current context's cluster from its clusterset.
 
-The command first stops the agent. Then it suspends the Member on the hub, so that the other members stop using its pods. It
-waits for the next heartbeat of each connected member, for three heartbeat intervals (30 seconds by default, at most a minute),
-and lists those that sent none. It deletes the
-Member with all its records. Then it deletes everything that Tombolo has created in the cluster: imports and their Services,
-the ServiceExports of labelled Services, the agent, the DNS, its ClusterProperties. The users' ServiceExports, grants and
-policies stay, without status, and so do their kinds. The command asks before its first change, unless --yes is given.
+The command first stops the agent. Then it suspends the Member on the hub, so that the other members stop using its pods,
+waits for the next heartbeat of each connected member, for three heartbeat intervals (30 seconds by default, at most a
+minute), and lists members that sent none. It deletes the Member with all its records, and then everything that Tombolo has
+created in the cluster. The users' ServiceExports, grants and policies stay, without status, and so do their kinds. The
+command asks before its first change, unless --yes is given.
 
-If one side no longer exists, leave on the other one only: --from hub for a member that no longer exists (with
---cluster-id), --from member if the hub no longer exists. If you leave on one side and the other one still exists, leave there too. Run
-the command again after an interruption.`
+If one side no longer exists, leave on the other side only: --from hub if the cluster no longer exists (with --cluster-id),
+--from member if the hub no longer exists. Run the command again after an interruption.`
 
 const examplesLeave = `  kubectl clusterset leave --context east --hub-context hub --dry-run
   kubectl clusterset leave --context east --hub-context hub --yes

@@ -20,14 +20,14 @@ import (
 
 const aboutStatus = `Show the problems of the clusterset with the next step for each, its members, and its services.
 
-The command reads the hub and the cluster of the current context; --contexts or --all-contexts reads more members. With the
-hub alone it shows the data of the hub. Each member that is read adds its imports, its pending deletions, and the problems of its exports.
+The command reads the hub and the cluster of the current context; --contexts or --all-contexts reads more members. Each
+member that is read adds its imports, its pending deletions, and the problems of its exports.
 
---namespace lists the services of one namespace and their problems, besides the members and theirs. If there are many
-services, only those with problems are listed, unless --services all or -o wide is given. -o json and -o yaml print
-everything in a stable format (kind ClustersetStatus, cli.tombolo-mcs.io/v1).
+--namespace lists the services of one namespace. If there are many services, only services with problems are listed, unless
+--services all or -o wide is given. -o json and -o yaml print everything in a stable format (kind ClustersetStatus,
+cli.tombolo-mcs.io/v1).
 
-What cannot be read is a problem too, and the rest is shown: without the hub, what the clusters have.
+What cannot be read is a problem too, and the rest is shown.
 
 The exit code is 0, with or without problems. With --exit-code it is 1 if there is an error or a warning. It is 3 if the hub or a
 cluster could not be read completely.`

@@ -24,14 +24,14 @@ the hub and the cluster of the current context. With --contexts or --all-context
 
 The hops are: the ServiceExport and its Service, its ready endpoints, the agent, the records on the hub; in each importing
 cluster the namespace, the ServiceImport, the derived Service and the mirrored slices, what kube-proxy sees of them, and the
-DNS answer. If the Service is an alias, the command follows its import, and then the alias.
+DNS answer. If the Service is an alias, the command follows its import first.
 
 The command changes nothing: it runs the agents' own controllers with dry-run requests, with the agents' rights if you may
-impersonate them. --from names a cluster that must import the service: there, a missing namespace is an error. --client names
-the service account of a client: the rules about access must not deny it the service of all exporters.
+impersonate them. --from names a cluster that must import the service. --client names the service account of a client, which
+the rules about access must not deny.
 
-The exit code is 1 if the service is broken, or if it is not known whether it works. It is 3 if the hub or a cluster could not be
-read: the command then follows the service through the rest.`
+The exit code is 1 if the service is broken, or if it is not known whether it works. It is 3 if the hub or a cluster could
+not be read.`
 
 const examplesTrace = `  kubectl clusterset trace shop/cart
   kubectl clusterset trace shop/cart --all-contexts --from west

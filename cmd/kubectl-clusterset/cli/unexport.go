@@ -20,8 +20,8 @@ import (
 const aboutUnexport = `Stop exporting Services of the current context's cluster: delete their ServiceExports.
 
 The other clusters stop sending traffic to this one at once. If no other cluster exports the service, its imports and names
-are deleted. The Services themselves stay. Select Services by name, by label with -l, or with --all. With -l and --all, the
-command asks before it deletes.`
+are deleted. The Services themselves stay. Select Services by name, by label with -l, or with --all; -l and --all ask before
+they delete.`
 
 const examplesUnexport = `  kubectl clusterset unexport shop/web
   kubectl clusterset unexport --all -n shop --context east --dry-run

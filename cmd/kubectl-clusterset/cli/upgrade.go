@@ -22,10 +22,10 @@ import (
 const aboutUpgrade = `Upgrade the current context's cluster to this version: the kinds of the Multi-Cluster Services API if they are older
 (newer ones stay), the agent, the DNS and the gateways.
 
-Upgrade the hub first with "kubectl clusterset init-hub", then the members, one after the other. Imports stay in place
-meanwhile. The API server checks everything before the first write: if it refuses an object, or another client has changed
-one, nothing is changed; and neither is a member that would be newer than its hub. Arguments of the agent, replicas, resources and the scheduling of pods that another user has set are
-kept and listed. What earlier versions of this command have installed and this version no longer has is deleted.`
+Upgrade the hub first with "kubectl clusterset init-hub", then the members, one after the other. Imports stay in place. The
+API server checks everything before the first write: if it refuses an object, or another client has changed an object, or the
+member would be newer than its hub, nothing is changed. Arguments of the agent, replicas, resources and the scheduling of
+pods that another user has set are kept and listed. Objects of earlier versions that this version no longer has are deleted.`
 
 func newUpgrade(build Build, usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	u := &upgradeCommand{runtimeOptions: runtimeOptions{build: build}}

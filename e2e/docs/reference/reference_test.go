@@ -67,9 +67,9 @@ func TestCommandReference(t *testing.T) {
 	root.AddCommand(group)
 	head := "| Flag | Default | Meaning |\n| --- | --- | --- |\n"
 	want := commandHead + "```\nA tool.\n```\n\nExit codes: 0, 1 for failures, 2 for a wrong command line; diff has its own.\n" +
-		"\n## run\n\n`tool run [flags]`: go fast.\n\n```\nRun.\n```\n\n[Shared flags](#shared-flags): `--back`\n" +
-		"\n## show one\n\n`tool show one [flags]`: show one.\n\n```\nOne.\n```\n\n" +
-		"\n## walk\n\n`tool walk [flags]`: go on foot.\n\n```\nGo.\n```\n\nExamples:\n\n```\n  tool walk\n```\n\n" +
+		"\n## run\n\n`tool run [flags]`\n\n```\nRun.\n```\n\n[Shared flags](#shared-flags): `--back`\n" +
+		"\n## show one\n\n`tool show one [flags]`\n\n```\nOne.\n```\n\n" +
+		"\n## walk\n\n`tool walk [flags]`\n\n```\nGo.\n```\n\nExamples:\n\n```\n  tool walk\n```\n\n" +
 		head + "| `--steps int` | `3` | how many &lt;steps> |\n\n[Shared flags](#shared-flags): `--back`\n" +
 		"\n## Shared flags\n\n" + head + "| `--back` |  | go back |\n" +
 		"\n## Flags of all verbs\n\nThese flags have the same meaning as in kubectl: `--namespace NAME`, `-n`\n"

@@ -32,7 +32,7 @@ func commandReference(root *cobra.Command) string {
 	shared := sharedRows(verbs(root))
 	for _, verb := range verbs(root) {
 		fmt.Fprintf(&b, "\n## %s\n\n", strings.TrimPrefix(verb.CommandPath(), root.CommandPath()+" "))
-		fmt.Fprintf(&b, "`%s`: %s.\n\n", verb.UseLine(), verb.Short)
+		fmt.Fprintf(&b, "`%s`\n\n", verb.UseLine()) // Short would repeat the first sentence of Long
 		fmt.Fprintf(&b, "```\n%s\n```\n\n", strings.TrimSpace(verb.Long))
 		if verb.Example != "" {
 			fmt.Fprintf(&b, "Examples:\n\n```\n%s\n```\n\n", strings.Trim(verb.Example, "\n"))

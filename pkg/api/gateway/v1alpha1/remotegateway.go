@@ -46,8 +46,8 @@ type RemoteGatewaySpec struct {
 	// +listType=atomic
 	RefusedRanges []string `json:"refusedRanges,omitempty"`
 
-	// ownRanges are the ranges of this cluster, in which the gateways find the backends of its exports. If unset, an agent of an earlier
-	// version has written the object, and the gateways do not know them.
+	// ownRanges are the ranges of this cluster, in which the gateways find the backends of its exports. An agent of an earlier version
+	// leaves it unset.
 	// +optional
 	OwnRanges *OwnRanges `json:"ownRanges,omitempty"`
 

@@ -27,8 +27,7 @@ type Heartbeat struct {
 
 // HeartbeatSpec is the state of a member.
 type HeartbeatSpec struct {
-	// renewTime is when the member wrote the object, by its own clock. It is for people to read: whether a member is silent depends on
-	// its renewals, not on clocks.
+	// renewTime is when the member wrote the object, by its own clock. Whether a member is silent does not depend on it.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^[0-9-]{10}T[0-9:]{8}[.][0-9]{6}Z$`
@@ -38,20 +37,18 @@ type HeartbeatSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	ClusterUID string `json:"clusterUID"`
 
-	// nonce is a random number of the process that wrote the object. It distinguishes a cluster from a copy of it, whose clusterUID is
-	// the same. Older agents write none.
+	// nonce is a random number of the process that wrote the object. It distinguishes a cluster from a copy of it.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Nonce string `json:"nonce,omitempty"`
 
 	// term is one more than the term of the object that this process replaced first. If a process with a lower term renews the object
-	// afterwards, the process with the higher term runs in a copy of the cluster, and stops.
+	// afterwards, this process runs in a copy of the cluster, and stops.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Term int64 `json:"term,omitempty"`
 
-	// contestedAt is when, by the member's clock, another process with its identity has replaced the object the last time, and the member has
-	// continued: another cluster is a copy of the member, or has been.
+	// contestedAt is when, by the member's clock, a copy of the member has last replaced the object, and the member has continued.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^[0-9-]{10}T[0-9:]{8}[.][0-9]{6}Z$`

@@ -52,23 +52,20 @@ type PublishedEndpointsSpec struct {
 	// +listType=atomic
 	Ports []PublishedEndpointPort `json:"ports,omitempty"`
 
-	// groups are the endpoints. Endpoints with the same zone and conditions are in one group, which keeps records small. They
-	// have 1000 addresses in all: what that costs the hub to check is within the limits of its admission policies.
-	// Endpoints of so many zones that they would need more groups are published without their zones.
+	// groups are the endpoints. Endpoints with the same zone and conditions are in one group, which keeps records small. They have at most
+	// 1000 addresses.
 	// +optional
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule="self.map(g, size(g.addresses)).sum() <= 1000",message="the groups have more than 1000 addresses in all: spread the endpoints over several records"
 	// +listType=atomic
 	Groups []EndpointGroup `json:"groups,omitempty"`
 
-	// inNetwork are the endpoints of a member of a network other than "default", instead of groups: agents that do not know networks
-	// must not use these addresses, which may exist in their own network too.
+	// inNetwork are the endpoints of a member of a network other than "default", instead of groups: older agents must not use them.
 	// +optional
 	// +structType=atomic
 	InNetwork *NetworkEndpoints `json:"inNetwork,omitempty"`
 
-	// triggerTime is when the change that this record reflects happened in its cluster, by that cluster's clock. It is
-	// for measuring only.
+	// triggerTime is when the change that this record reflects happened, by the clock of its cluster, for measuring only.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=date-time

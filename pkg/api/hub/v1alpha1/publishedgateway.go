@@ -38,8 +38,7 @@ type PublishedGateway struct {
 
 // PublishedGatewaySpec says how to reach the gateways of a member.
 type PublishedGatewaySpec struct {
-	// addresses are the addresses of the gateways. Other members use all of them. A member that no other can reach publishes none: it can
-	// import, but not export to other networks.
+	// addresses are the addresses of the gateways. A member without addresses can import, but not export to other networks.
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic

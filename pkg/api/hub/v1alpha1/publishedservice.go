@@ -27,8 +27,7 @@ const (
 // +kubebuilder:printcolumn:name="Exported",type=date,JSONPath=`.spec.exportedAt`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 
-// PublishedService is one service that a member exports. Its name is `<namespace>.<service>`: an admission policy of the
-// hub sees to it, because the schema's cost limit does not admit a rule that compares it.
+// PublishedService is one service that a member exports. Its name is `<namespace>.<service>`.
 type PublishedService struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -54,13 +53,13 @@ type PublishedServiceSpec struct {
 	// +kubebuilder:validation:Pattern=`^[0-9-]{10}T[0-9:]{8}Z$`
 	ExportedAt metav1.Time `json:"exportedAt"`
 
-	// inactive says that the ServiceExport exists but exports nothing, for example because its Service is missing. The record
-	// stays, so that the export keeps its age (spec E6). Importers use nothing of an inactive record without grantedTo.
+	// inactive says that the ServiceExport exists but exports nothing, for example because its Service is missing. The record keeps the age
+	// of the export. Importers use nothing of an inactive record without grantedTo.
 	// +optional
 	Inactive bool `json:"inactive,omitempty"`
 
-	// grantedTo says that only some clusters import the service, as ServiceExportGrants of the member say. If it is set, inactive is
-	// too, so that agents that do not know grants import nothing.
+	// grantedTo says that only some clusters import the service, as ServiceExportGrants of the member say. If it is set, inactive is too, so
+	// that older agents import nothing.
 	// +optional
 	GrantedTo *GrantedTo `json:"grantedTo,omitempty"`
 
@@ -221,8 +220,7 @@ type ServiceName string
 // +kubebuilder:validation:Enum=IPv4;IPv6
 type IPFamily string
 
-// Setting is the value of a field to which versions of Kubernetes to come may add values: an importer leaves out what its
-// API server does not know. It is a qualified name, as the values of Kubernetes are.
+// Setting is a qualified name. An importer leaves out a value that its API server does not know.
 // +kubebuilder:validation:MaxLength=64
 // +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]$`
 type Setting string

@@ -17,9 +17,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Enforced",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 
-// ClusterServiceAccessPolicy is a rule of the cluster's administrator. Of the policies that match a connection, the first decides: the
-// tier Admin comes before ServiceExportGrants, the tier Baseline after them, and smaller priorities before larger ones. Without a
-// match, the connection is accepted. Both clusters of a connection must accept it, each by its own rules.
+// ClusterServiceAccessPolicy is a rule of the cluster's administrator. Of the policies that match a connection, the first decides: the tier
+// Admin comes before ServiceExportGrants, the tier Baseline after them, and smaller priorities before larger ones. Without a match, the
+// connection is accepted. Both clusters must accept it.
 type ClusterServiceAccessPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -4,11 +4,13 @@
 ### {{ $type.Name }}
 
 {{ if $type.IsAlias }}{{ markdownRenderTypeLink $type.UnderlyingType }}{{ range $type.Validation }}, {{ . }}{{ end }}. {{ end }}{{ $type.Doc }}
-{{ if and $type.References (not $type.IsAlias) }}
-Appears in:
-{{- range $i, $r := $type.SortedReferences }}{{ if $i }},{{ end }} {{ markdownRenderTypeLink $r }}{{ end }}
-{{ end }}
-{{- if $type.Members }}
+{{ if $type.GVK }}
+{{- range $type.Members }}
+{{- if ne .Name "metadata" }}
+- `{{ .Name }}` {{ markdownRenderType .Type }}{{ with .Doc }}: {{ markdownRenderFieldDoc . }}{{ end }}
+{{- end }}
+{{- end }}
+{{ else if $type.Members }}
 | Field | Description | Validation |
 | --- | --- | --- |
 {{- range $type.Members }}
