@@ -79,8 +79,8 @@ func exitCode(err error) int {
 
 const about = `Join Kubernetes clusters into a clusterset and share services between them (Multi-Cluster Services API).
 
-One API server is the hub: that of a member, or a separate one. It stores small records of what the members export. No
-packet passes through it.
+One API server is the hub: the API server of a member, or a separate one. It stores small records of what the members
+export. No packet passes through it.
 
   kubectl clusterset init-hub --context hub
   kubectl clusterset join --context east --hub-context hub --cluster-id east

@@ -81,11 +81,11 @@ func newInvite(usual *genericclioptions.ConfigFlags, streams genericiooptions.IO
 	cmd.Flags().StringVarP(&v.file, "output", "o", "", "write the invitation to this file, which must not exist")
 	for name, usage := range map[string]string{ // what differs from join
 		"cluster-id":    "the cluster's ID in the clusterset, a DNS label; required",
-		"pod-cidrs":     "ranges of the cluster's pods; defaults to those of the Member",
-		"node-cidrs":    "ranges of the cluster's nodes; defaults to those of the Member",
-		"service-cidrs": "ranges of the cluster's Services; defaults to those of the Member",
-		"hub-server":    "the hub's URL for the cluster's pods; defaults to that of the kubeconfig",
-		"hub-ca":        "file with the certificate authority of that URL; defaults to that of the kubeconfig",
+		"pod-cidrs":     "ranges of the cluster's pods; defaults to the Member's",
+		"node-cidrs":    "ranges of the cluster's nodes; defaults to the Member's",
+		"service-cidrs": "ranges of the cluster's Services; defaults to the Member's",
+		"hub-server":    "the hub's URL for the cluster's pods; defaults to the kubeconfig's",
+		"hub-ca":        "file with the certificate authority of that URL; defaults to the kubeconfig's",
 	} {
 		cmd.Flags().Lookup(name).Usage = usage
 	}

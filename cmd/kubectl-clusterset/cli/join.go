@@ -109,18 +109,18 @@ func (o *joinOptions) addWorkloadFlags(flags *pflag.FlagSet) {
 func (o *joinOptions) addIdentityFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.id, "cluster-id", "", "the cluster's ID in the clusterset, a DNS label; defaults to its ClusterProperty cluster.clusterset.k8s.io")
 	flags.StringVar(&o.clusterSet, "clusterset", "", "name of the clusterset, for the ClusterProperty clusterset.k8s.io; defaults to its present value, or "+defaultClusterSet)
-	flags.StringVar(&o.hubServer, "hub-server", "", "the hub's URL for the cluster's pods; defaults to the one of an earlier join, or that of the kubeconfig")
-	flags.StringVar(&o.hubCA, "hub-ca", "", "file with the certificate authority of that URL; defaults to the one of an earlier join, or that of the kubeconfig")
+	flags.StringVar(&o.hubServer, "hub-server", "", "the hub's URL for the cluster's pods; defaults to the URL of an earlier join, or of the kubeconfig")
+	flags.StringVar(&o.hubCA, "hub-ca", "", "file with the certificate authority of that URL; defaults to the authority of an earlier join, or of the kubeconfig")
 }
 
 // addMemberFlags adds the flags for the settings of the Member, which the hub's administrator decides.
 func (o *joinOptions) addMemberFlags(flags *pflag.FlagSet) {
 	o.addNetworkFlags(flags)
 	flags.BoolVar(&o.allowOverlap, "allow-overlap", false, "join even if addresses overlap with another member's: packets may reach the wrong cluster")
-	flags.StringSliceVar(&o.pods, "pod-cidrs", nil, "ranges of the cluster's pods; defaults to those of the Member, or those found in the cluster")
-	flags.StringSliceVar(&o.nodes, "node-cidrs", nil, "ranges of the cluster's nodes; defaults to those of the Member, or the nodes' addresses")
-	flags.StringSliceVar(&o.services, "service-cidrs", nil, "ranges of the cluster's Services; defaults to those of the Member, or those found in the cluster")
-	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "the only namespaces whose services the cluster may publish; defaults to those of the Member, or all but the reserved ones")
+	flags.StringSliceVar(&o.pods, "pod-cidrs", nil, "ranges of the cluster's pods; defaults to the Member's, or ranges found in the cluster")
+	flags.StringSliceVar(&o.nodes, "node-cidrs", nil, "ranges of the cluster's nodes; defaults to the Member's, or the nodes' addresses")
+	flags.StringSliceVar(&o.services, "service-cidrs", nil, "ranges of the cluster's Services; defaults to the Member's, or ranges found in the cluster")
+	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "the only namespaces whose services the cluster may publish; defaults to the Member's, or all but reserved namespaces")
 	flags.StringToStringVar(&o.memberProperties, "property", nil, "a property of the cluster, such as region=eu, to which policies of all members refer; can be repeated, and region= removes it. Properties without a flag stay as they are")
 	flags.BoolVar(&o.trustAges, trustAgesFlag, false, "accept the ages that this cluster claims for its exports without limit, to adopt services that are older than the hub; defaults to the setting of the Member, and =false removes it")
 }

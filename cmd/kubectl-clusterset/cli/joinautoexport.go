@@ -22,7 +22,7 @@ type autoExportOptions struct {
 }
 
 func (o *autoExportOptions) addAutoExportFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&o.autoExportFlag, autoExportFlag, false, "export the Services that have the label "+clusterset.LabelAutoExport+"=true, and those of Namespaces that have it: all users who may edit a Service may export it then. Defaults to the present setting, and =false ends it")
+	flags.BoolVar(&o.autoExportFlag, autoExportFlag, false, "export the Services that have the label "+clusterset.LabelAutoExport+"=true, or whose Namespace has it: all users who may edit a Service may export it then. Defaults to the present setting, and =false ends it")
 }
 
 // autoExports returns the desired setting: that of the flag, else the present one.

@@ -37,7 +37,7 @@ const maxGatewayRanges = 16
 func (o *gatewayOptions) addGatewayFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.gatewayFlag, "gateway", false, "run gateways in the cluster, through which it and the clusters of other networks reach each other's services; defaults to whether they run already, and =false removes them")
 	flags.StringVar(&o.gatewayServiceType, "gateway-service", "", "type of the Service of the gateways: LoadBalancer, NodePort or ClusterIP; defaults to the present one, or LoadBalancer")
-	flags.StringSliceVar(&o.gatewayAddresses, gatewayAddressFlag, nil, "addresses at which other members reach the gateways, such as gateway.example.com or 198.51.100.1:8443; defaults to those of an earlier join, or those of the Service")
+	flags.StringSliceVar(&o.gatewayAddresses, gatewayAddressFlag, nil, "addresses at which other members reach the gateways, such as gateway.example.com or 198.51.100.1:8443; defaults to the addresses of an earlier join, or those of the Service")
 }
 
 func (o *gatewayOptions) parseGateway(flags *pflag.FlagSet) error {

@@ -29,10 +29,10 @@ type networkOptions struct {
 }
 
 func (o *networkOptions) addNetworkFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.network, "network", "", "network of the cluster's pods: pods of one network reach each other directly, those of others through gateways; defaults to that of the Member, or "+hubv1alpha1.DefaultNetwork)
+	flags.StringVar(&o.network, "network", "", "network of the cluster's pods: pods of one network reach each other directly, pods of other networks through gateways; defaults to the Member's, or "+hubv1alpha1.DefaultNetwork)
 	flags.StringVar(&o.publish, "publish", "", "what the cluster publishes of its endpoints: Addresses, or Availability, with which no pod address leaves it and other members need its gateway; defaults to the setting of the Member, or Availability if no other member is in --network")
-	flags.StringSliceVar(&o.gatewayRanges, "gateway-cidrs", nil, "ranges of the addresses at which other members reach this cluster's gateways; defaults to --gateway-address, those of the Member, or the addresses of the gateways' Service. Without ranges or names, it may publish no gateway")
-	flags.StringSliceVar(&o.gatewayNames, "gateway-names", nil, "DNS names at which other members reach this cluster's gateways; defaults to those of the Member")
+	flags.StringSliceVar(&o.gatewayRanges, "gateway-cidrs", nil, "ranges of the addresses at which other members reach this cluster's gateways; defaults to --gateway-address, the Member's, or the addresses of the gateways' Service. Without ranges or names, it may publish no gateway")
+	flags.StringSliceVar(&o.gatewayNames, "gateway-names", nil, "DNS names at which other members reach this cluster's gateways; defaults to the Member's")
 }
 
 func (o *networkOptions) parseNetwork(flags *pflag.FlagSet) (err error) {

@@ -73,7 +73,7 @@ const (
 
 func (o *runtimeOptions) addRuntimeFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.profile, "profile", "", "what runs in the cluster: quickstart (one agent, and the DNS), production (two agents, the DNS, disruption budgets, network policies) or agent (no DNS); defaults to the present one, or "+defaultProfile)
-	addImageRegistryFlag(flags, &o.imageRegistry, "; defaults to the one of an earlier join, or that of the release")
+	addImageRegistryFlag(flags, &o.imageRegistry, "; defaults to the registry of an earlier join, or of the release")
 	flags.StringVar(&o.agentImage, agentImageFlag[2:], "", "image of the agent; defaults to the release's. A development build has none: set it")
 	flags.StringVar(&o.dnsImage, dnsImageFlag[2:], "", "image of the DNS; defaults to the release's. A development build has none: set it")
 	flags.StringVar(&o.gatewayImage, gatewayImageFlag[2:], "", "image of the gateways; defaults to the release's. A development build has none: set it")

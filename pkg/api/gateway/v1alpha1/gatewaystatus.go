@@ -60,7 +60,7 @@ type ClusterReachability struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Cluster string `json:"cluster"`
 
-	// reachable is true if the gateway has connected to one of the cluster's gateways, and none of its later attempts has failed.
+	// reachable is true if the gateway has connected to one of the cluster's gateways, and no later attempt has failed.
 	Reachable bool `json:"reachable"`
 
 	// reason is why the cluster is unreachable, in CamelCase.

@@ -60,8 +60,7 @@ type HeartbeatSpec struct {
 	// +optional
 	AgentVersion string `json:"agentVersion,omitempty"`
 
-	// intervalSeconds is the time between renewals. The member is silent after four intervals, or after four of the reader's own if
-	// those are longer.
+	// intervalSeconds is the time between renewals. The member is silent after four intervals.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=300
 	// +optional

@@ -43,7 +43,7 @@ type MemberSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a cluster ID never changes: let the cluster leave, and join under the new ID"
 	ClusterID string `json:"clusterID"`
 
-	// podCIDRs are the ranges of the member's pods. Addresses outside them and nodeCIDRs are refused.
+	// podCIDRs are the ranges of the member's pods. Addresses outside of podCIDRs and nodeCIDRs are refused.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
@@ -55,14 +55,14 @@ type MemberSpec struct {
 	// +listType=atomic
 	NodeCIDRs []CIDR `json:"nodeCIDRs,omitempty"`
 
-	// serviceCIDRs are the ranges of the member's Services. They define the IP families that it can import. Several
-	// members may have the same ranges.
+	// serviceCIDRs are the ranges of the member's Services. They define the IP families that it can import. Members may have the same
+	// ranges.
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	ServiceCIDRs []CIDR `json:"serviceCIDRs,omitempty"`
 
-	// namespaces are the namespaces whose services the member may publish. If unset, these are all but the reserved ones.
+	// namespaces are the namespaces whose services the member may publish. If unset, these are all but reserved namespaces.
 	// +optional
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
@@ -75,7 +75,7 @@ type MemberSpec struct {
 	// +optional
 	ClaimedAges ClaimedAges `json:"claimedAges,omitempty"`
 
-	// network is the network of the member's pods. Pods of members of one network reach each other directly, those of different networks
+	// network is the network of the member's pods. Pods of members of one network reach each other directly, pods of different networks
 	// through gateways. If unset, it is "default".
 	// +optional
 	// +kubebuilder:validation:MaxLength=63

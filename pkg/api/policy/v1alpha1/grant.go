@@ -16,8 +16,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Enforced",type=string,JSONPath=`.status.conditions[?(@.type=="Enforced")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 
-// ServiceExportGrant says who may use ServiceExports of its namespace. An export that at least one grant selects is for those only whom
-// one of its grants names. An export that no grant selects is for the whole clusterset.
+// ServiceExportGrant says who may use ServiceExports of its namespace. An export that grants select is only for the clients that they name;
+// any other export is for the whole clusterset.
 type ServiceExportGrant struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -40,7 +40,7 @@ type ClusterServiceAccessPolicySpec struct {
 	// +kubebuilder:validation:Maximum=1000
 	Priority int32 `json:"priority"`
 
-	// direction is Export for connections from other clusters to services that this cluster exports, and Import for those from this
+	// direction is Export for connections from other clusters to services that this cluster exports, and Import for connections from this
 	// cluster's pods to services that it imports.
 	Direction Direction `json:"direction"`
 

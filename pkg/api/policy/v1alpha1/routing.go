@@ -15,8 +15,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 
 // ServiceImportRoutingPolicy says which clusters serve the ServiceImports of its namespace in this cluster. For each port, the first of its
-// sources with an available endpoint serves, and only that one. If several policies select an import, the oldest decides, and of those
-// with the same age the one whose name comes first. Headless imports have no policy.
+// sources with an available endpoint serves. If several policies select an import, the oldest decides, of equal age by name. Headless
+// imports have no policy.
 type ServiceImportRoutingPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -54,8 +54,8 @@ type Source struct {
 	// +kubebuilder:validation:Enum=true
 	SameCluster bool `json:"sameCluster,omitempty"`
 
-	// sameProperty is the name of a property, such as region: it matches the clusters with the same value as this cluster, this one among
-	// them. If this cluster does not have the property, it matches none.
+	// sameProperty is the name of a property, such as region: it matches the clusters with the same value as this cluster, and this cluster.
+	// If this cluster does not have the property, it matches no cluster.
 	// +optional
 	SameProperty PropertyName `json:"sameProperty,omitempty"`
 
