@@ -27,11 +27,11 @@ func TestAgentReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := agentHead + "| Flag | Default | Meaning |\n| --- | --- | --- |\n" +
-		"| `--name string` | `a b` | its name \\| or none |\n" +
-		"| `--on` | `true` | be on |\n" +
-		"| `--v int` |  | how much |\n" +
-		"| `--where string` |  | where it is (default $WHERE) |\n"
+	want := agentHead + "| Flag | Meaning |\n| --- | --- |\n" +
+		"| `--name string` | its name \\| or none (`a b`) |\n" +
+		"| `--on` | be on (`true`) |\n" +
+		"| `--v int` | how much |\n" +
+		"| `--where string` | where it is (default $WHERE) |\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -65,13 +65,13 @@ func TestCommandReference(t *testing.T) {
 	group := &cobra.Command{Use: "show"}
 	group.AddCommand(&cobra.Command{Use: "one", Short: "show one", Long: "One.", Run: nothing})
 	root.AddCommand(group)
-	head := "| Flag | Default | Meaning |\n| --- | --- | --- |\n"
-	want := commandHead + "```\nA tool.\n```\n\nExit codes: 0, 1 for failures, 2 for a wrong command line; diff has its own.\n" +
+	head := "| Flag | Meaning |\n| --- | --- |\n"
+	want := commandHead + "```\nA tool.\n```\n\nExit codes: 0, 1 for failures, 2 for a wrong command line; diff has its own. A value in parentheses at the end of a flag's meaning is the default.\n" +
 		"\n## run\n\n`tool run [flags]`\n\n```\nRun.\n```\n\n[Shared flags](#shared-flags): `--back`\n" +
 		"\n## show one\n\n`tool show one [flags]`\n\n```\nOne.\n```\n\n" +
 		"\n## walk\n\n`tool walk [flags]`\n\n```\nGo.\n```\n\nExamples:\n\n```\n  tool walk\n```\n\n" +
-		head + "| `--steps int` | `3` | how many &lt;steps> |\n\n[Shared flags](#shared-flags): `--back`\n" +
-		"\n## Shared flags\n\n" + head + "| `--back` |  | go back |\n" +
+		head + "| `--steps int` | how many &lt;steps> (`3`) |\n\n[Shared flags](#shared-flags): `--back`\n" +
+		"\n## Shared flags\n\n" + head + "| `--back` | go back |\n" +
 		"\n## Flags of all verbs\n\nThese flags have the same meaning as in kubectl: `--namespace NAME`, `-n`\n"
 	if diff := cmp.Diff(want, commandReference(root)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

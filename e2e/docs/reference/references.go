@@ -28,7 +28,7 @@ func commandReference(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString(commandHead)
 	fmt.Fprintf(&b, "```\n%s\n```\n\n", strings.TrimSpace(root.Long))
-	b.WriteString("Exit codes: 0, 1 for failures, 2 for a wrong command line; diff has its own.\n")
+	b.WriteString("Exit codes: 0, 1 for failures, 2 for a wrong command line; diff has its own. A value in parentheses at the end of a flag's meaning is the default.\n")
 	shared := sharedRows(verbs(root))
 	for _, verb := range verbs(root) {
 		fmt.Fprintf(&b, "\n## %s\n\n", strings.TrimPrefix(verb.CommandPath(), root.CommandPath()+" "))
@@ -124,11 +124,14 @@ func table(rows []string) string {
 	if len(rows) == 0 {
 		return ""
 	}
-	return "| Flag | Default | Meaning |\n| --- | --- | --- |\n" + strings.Join(rows, "")
+	return "| Flag | Meaning |\n| --- | --- |\n" + strings.Join(rows, "")
 }
 
 func row(flag, value, usage string) string {
-	return fmt.Sprintf("| %s | %s | %s |\n", flag, code(value), strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(usage))
+	if value = code(value); value != "" {
+		value = " (" + value + ")"
+	}
+	return fmt.Sprintf("| %s | %s%s |\n", flag, strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(usage), value)
 }
 
 // code returns a text as code; nothing where there is none.
