@@ -27,8 +27,8 @@ type binaries struct {
 }
 
 // findBinaries returns an error that says how to get them if one is missing.
-func findBinaries(o Options, c ClusterOptions) (binaries, error) {
-	folders, err := assetFolders(o)
+func findBinaries(c ClusterOptions) (binaries, error) {
+	folders, err := assetFolders()
 	if err != nil {
 		return binaries{}, err
 	}
@@ -124,10 +124,7 @@ func find(folders []string, programs ...program) (missing []string) {
 
 // assetFolders returns the folders to search, the first match wins. KUBEBUILDER_ASSETS as filled by setup-envtest has no
 // kube-controller-manager, so bin/ is searched as well.
-func assetFolders(o Options) ([]string, error) {
-	if o.Assets != "" {
-		return []string{o.Assets}, nil
-	}
+func assetFolders() ([]string, error) {
 	var folders []string
 	if folder := os.Getenv("KUBEBUILDER_ASSETS"); folder != "" {
 		folders = append(folders, folder)

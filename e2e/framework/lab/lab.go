@@ -98,7 +98,7 @@ func prepare(ctx context.Context, o Options) (*Lab, error) {
 	found := make([]binaries, len(o.Clusters))
 	for i, c := range o.Clusters {
 		var err error
-		if found[i], err = findBinaries(o, c); err != nil {
+		if found[i], err = findBinaries(c); err != nil {
 			return nil, err
 		}
 	}

@@ -4,15 +4,12 @@
 package lab
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // maxClusters is bounded by the default service CIDRs: the second byte of 10.100.0.0/16 counts clusters.
@@ -22,8 +19,6 @@ const maxClusters = 100
 type Options struct {
 	// Clusters to run: at least one, at most 100.
 	Clusters []ClusterOptions
-	// Assets is the folder of the binaries. Empty: KUBEBUILDER_ASSETS, then bin/ of this repository.
-	Assets string
 	// Logs is a folder that receives the logs, as <cluster>/<process>.log. Empty: the lab's own folder, which
 	// disappears with the lab.
 	Logs string
@@ -35,7 +30,7 @@ type Options struct {
 type ClusterOptions struct {
 	// Name is a DNS label, unique within the lab.
 	Name string
-	// IPFamilies of Services, the primary one first, and of pods and machines. Empty: IPv4 and IPv6.
+	// IPFamilies of Services, the primary one first, and of pods and machines. Empty: IPv4 and IPv6. A machine needs IPv4.
 	IPFamilies []corev1.IPFamily
 	// ServiceCIDRs: one, or one of each family, the primary one first. Empty: 10.<100+i>.0.0/16 and
 	// fd00:10:<100+i>::/112 for cluster i of a network, as far as IPFamilies has the family. Not both may be set.
@@ -132,31 +127,6 @@ func (o Options) validate() error {
 			return fmt.Errorf("lab: two clusters are named %q", c.Name)
 		}
 		names.Insert(c.Name)
-		if err := c.validate(); err != nil {
-			return fmt.Errorf("lab: cluster %q: %w", c.Name, err)
-		}
-	}
-	return nil
-}
-
-func (o ClusterOptions) validate() error {
-	if msgs := validation.IsDNS1123Label(o.Name); len(msgs) > 0 {
-		return fmt.Errorf("bad name: %s", strings.Join(msgs, "; "))
-	}
-	if len(o.IPFamilies) > 0 && len(o.ServiceCIDRs) > 0 {
-		return errors.New("set IPFamilies or ServiceCIDRs, not both")
-	}
-	for _, f := range o.IPFamilies {
-		if f != corev1.IPv4Protocol && f != corev1.IPv6Protocol {
-			return fmt.Errorf("bad IP family %q: it is %s or %s", f, corev1.IPv4Protocol, corev1.IPv6Protocol)
-		}
-	}
-	cidrs := o.serviceCIDRs(0)
-	if o.Form != ControlPlane && !slices.ContainsFunc(cidrs, func(cidr netip.Prefix) bool { return cidr.Addr().Is4() }) {
-		return errors.New("a cluster with a machine has IPv4")
-	}
-	if len(cidrs) > 2 || len(cidrs) == 2 && cidrs[0].Addr().Is4() == cidrs[1].Addr().Is4() {
-		return fmt.Errorf("bad service CIDRs %v: it takes one, or one of each family", cidrs)
 	}
 	return nil
 }
