@@ -28,6 +28,7 @@ var (
 	// product are the packages without state. Commands and tests may have some.
 	product = []string{
 		"./pkg/...", "./internal/...", "./controllers/...", "./coredns-plugin/...", "./manifests/...", "./cmd/kubectl-clusterset/cli/...",
+		"./cmd/kubectl-clusterset/internal/...", "./cmd/kubectl-clusterset/bundle/...", "./cmd/kubectl-clusterset/picture/...",
 		"./cmd/kubectl-clusterset/install/...", "./cmd/kubectl-clusterset/survey/...", "./e2e/chaos/oracle/...",
 	}
 	// own are the packages that change objects of a cluster.

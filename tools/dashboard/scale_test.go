@@ -14,8 +14,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli/picture"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/dashboard"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/picture"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"

@@ -1,9 +1,9 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli implements the commands of "kubectl clusterset". The file of a command reads in the order in which it runs: it
-// connects, checks, reports the results, and then makes the changes, one object after the other. All checks run before the first
-// change. A command can be interrupted and run again.
+// Package cli builds the command line of "kubectl clusterset" and runs it. Each verb is a package of cmd/kubectl-clusterset/internal. It reads in
+// the order in which it runs: it connects, checks, reports the results, and then makes the changes, one object after the other. All checks run
+// before the first change. A command can be interrupted and run again.
 package cli
 
 import (
@@ -15,6 +15,27 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/bundle"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/canconnect"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/checknetwork"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/connection"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/dashboard"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/diff"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/dns"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/explain"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/export"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/graph"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/inithub"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/invite"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/join"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/leave"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/output"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/status"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/trace"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/upgrade"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/version"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/workload"
 )
 
 // Exit codes of the command.
@@ -30,35 +51,25 @@ const (
 	ExitDiffFailed = 2
 )
 
-// diffError is an error of the command diff.
-type diffError struct{ error }
-
-func (e diffError) Unwrap() error { return e.error }
-
-// errIncomplete is returned if something could not be read. It has been named.
-var errIncomplete = errors.New("not everything could be read: see above")
-
-// usageError is an error in the command line.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
+// Build describes the build of the command.
+type Build = workload.Build
 
 // Run runs the command line and returns the exit code. It writes errors to streams.ErrOut.
 func Run(ctx context.Context, build Build, args []string, streams genericiooptions.IOStreams) int {
 	command := NewCommand(build, streams) //nolint:contextcheck // cobra passes the context to the commands
 	command.SetArgs(args)
-	ctx, changed := noteChanges(ctx)
+	ctx, changed := connection.NoteChanges(ctx)
 	err := command.ExecuteContext(ctx)
 	if err == nil {
 		return ExitOK
 	}
 	code := exitCode(err)
-	if ctx.Err() != nil && !errors.Is(err, errIncomplete) {
-		fmt.Fprintln(streams.ErrOut, changed.interrupted())
+	if ctx.Err() != nil && !errors.Is(err, output.ErrIncomplete) {
+		fmt.Fprintln(streams.ErrOut, changed.Interrupted())
 		return code
 	}
 	fmt.Fprintln(streams.ErrOut, "error:", err)
-	if errors.As(err, &usageError{}) {
+	if output.IsUsage(err) {
 		fmt.Fprintln(streams.ErrOut, `see "kubectl clusterset --help"`)
 	}
 	return code
@@ -67,11 +78,11 @@ func Run(ctx context.Context, build Build, args []string, streams genericiooptio
 // exitCode returns the exit code of an error.
 func exitCode(err error) int {
 	switch {
-	case errors.As(err, &usageError{}):
+	case output.IsUsage(err):
 		return ExitUsage
-	case errors.As(err, &diffError{}):
+	case output.IsDiffFailed(err):
 		return ExitDiffFailed
-	case errors.Is(err, errIncomplete):
+	case errors.Is(err, output.ErrIncomplete):
 		return ExitIncomplete
 	}
 	return ExitFailed
@@ -106,20 +117,20 @@ func NewCommand(build Build, streams genericiooptions.IOStreams) *cobra.Command 
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return output.Usage(err) })
 	usual.AddFlags(root.PersistentFlags())
-	addGroup(root, "Make a clusterset:", newInitHub(build, usual, streams), newJoin(build, usual, streams), newInvite(usual, streams), newDNS(usual, streams),
-		newUpgrade(build, usual, streams), newLeave(usual, streams))
-	addGroup(root, "Read it:", newStatus(usual, streams), newDashboard(usual, streams), newTrace(usual, streams), newExplain(usual, streams), newCanConnect(usual, streams), newDiff(usual, streams),
-		newGraph(usual, streams), newCheckNetwork(build, usual, streams), newBundle(usual, streams))
-	addGroup(root, "Act in it:", newExport(usual, streams), newUnexport(usual, streams))
-	root.AddCommand(newVersion(build, streams))
+	addGroup(root, "Make a clusterset:", inithub.New(build, usual, streams), join.New(build, usual, streams), invite.New(usual, streams), dns.New(usual, streams),
+		upgrade.New(build, usual, streams), leave.New(usual, streams))
+	addGroup(root, "Read it:", status.New(usual, streams), dashboard.New(usual, streams), trace.New(usual, streams), explain.New(usual, streams), canconnect.New(usual, streams), diff.New(usual, streams),
+		graph.New(usual, streams), checknetwork.New(build, usual, streams), bundle.New(usual, streams))
+	addGroup(root, "Act in it:", export.New(usual, streams), export.NewUnexport(usual, streams))
+	root.AddCommand(version.New(build, streams))
 	for _, command := range withSubcommands(root) {
-		completer{usual}.addTo(command)
+		connection.Completer{Usual: usual}.AddTo(command)
 		inner := command.Args
 		command.Args = func(cmd *cobra.Command, args []string) error {
 			if err := inner(cmd, args); err != nil {
-				return usageError{argumentError(cmd, args, err)}
+				return output.Usage(argumentError(cmd, args, err))
 			}
 			return nil
 		}

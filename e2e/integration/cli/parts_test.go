@@ -77,7 +77,7 @@ func (w *world) share(t *testing.T, parts map[string]func(*testing.T)) {
 }
 
 // testChecksOfJoin makes the checks fail that need API servers. A join that is refused changes nothing. The other checks are
-// tested in cmd/kubectl-clusterset/cli.
+// tested in cmd/kubectl-clusterset/internal.
 //
 // spec: K1, K2
 func (w *world) testChecksOfJoin(t *testing.T) {
