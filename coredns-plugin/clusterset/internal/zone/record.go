@@ -72,6 +72,7 @@ type Refusal struct {
 // Reason is the label value by which refused objects are counted.
 type Reason string
 
+// The reasons.
 const (
 	RefusedName    Reason = "name"    // it cannot be a name in DNS
 	RefusedType    Reason = "type"    // neither ClusterSetIP nor Headless

@@ -30,6 +30,7 @@ type cluster struct {
 // EmptyServices is the policy for ClusterSetIP services without a ready endpoint.
 type EmptyServices string
 
+// The policies.
 const (
 	ServeEmpty  EmptyServices = "serve"
 	IgnoreEmpty EmptyServices = "ignore"

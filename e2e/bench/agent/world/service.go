@@ -65,6 +65,7 @@ func ServiceName(i int) string {
 // the second half for changes.
 func Address(n, at int) string { return fmt.Sprintf("10.%d.%d.%d", n, at>>8&0xff, at&0xff) }
 
+// FirstChange is the first offset of the addresses for changes.
 const FirstChange = 1 << 15
 
 // NextAddress returns an offset for address that no endpoint of the member has had for long.

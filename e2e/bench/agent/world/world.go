@@ -45,6 +45,7 @@ const mostRanges = 99
 // inFlightTime is how long a canceled request may still be processed.
 const inFlightTime = 500 * time.Millisecond
 
+// RoundTimeout bounds a step of a round.
 const RoundTimeout = 5 * time.Minute
 
 // LogFunc logs what a part does.
