@@ -60,7 +60,7 @@ func (o *Options) AddIdentityFlags(flags *pflag.FlagSet) {
 // AddMemberFlags adds the flags for the settings of the Member, which the hub's administrator decides.
 func (o *Options) AddMemberFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.network, "network", "", "network of the cluster's pods: pods of one network reach each other directly, pods of other networks through gateways; defaults to the Member's, or "+hubv1alpha1.DefaultNetwork)
-	flags.StringVar(&o.Publish, "publish", "", "what the cluster publishes of its endpoints: Addresses, or Availability, with which no pod address leaves it and other members need its gateway; defaults to the setting of the Member, or Availability if no other member is in --network")
+	flags.StringVar(&o.Publish, "publish", "", "what the cluster publishes of its endpoints: Addresses, or Availability: no pod address leaves the cluster, and other members need its gateway; defaults to the setting of the Member, or Availability if no other member is in --network")
 	flags.StringSliceVar(&o.gatewayRanges, "gateway-cidrs", nil, "ranges of the addresses at which other members reach this cluster's gateways; defaults to --gateway-address, the Member's, or the addresses of the gateways' Service. Without ranges or names, it may publish no gateway")
 	flags.StringSliceVar(&o.gatewayNames, "gateway-names", nil, "DNS names at which other members reach this cluster's gateways; defaults to the Member's")
 	flags.BoolVar(&o.allowOverlap, "allow-overlap", false, "join even if addresses overlap with another member's: packets may reach the wrong cluster")
@@ -68,7 +68,7 @@ func (o *Options) AddMemberFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.nodes, "node-cidrs", nil, "ranges of the cluster's nodes; defaults to the Member's, or the nodes' addresses")
 	flags.StringSliceVar(&o.services, "service-cidrs", nil, "ranges of the cluster's Services; defaults to the Member's, or ranges found in the cluster")
 	flags.StringSliceVar(&o.namespaces, "namespaces", nil, "the only namespaces whose services the cluster may publish; defaults to the Member's, or all but reserved namespaces")
-	flags.StringToStringVar(&o.properties, "property", nil, "a property of the cluster, such as region=eu, to which policies of all members refer; can be repeated, and region= removes it. Properties without a flag stay as they are")
+	flags.StringToStringVar(&o.properties, "property", nil, "a property of the cluster, such as region=eu, for policies of all members; can be repeated, and region= removes it")
 	flags.BoolVar(&o.trustAges, trustAgesFlag, false, "accept the ages that this cluster claims for its exports without limit, to adopt services that are older than the hub; defaults to the setting of the Member, and =false removes it")
 }
 

@@ -83,7 +83,7 @@ func New(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStream
 	}
 	l.AddFlags(cmd.Flags())
 	output.AddFlag(cmd, &l.output, "wide, json or yaml", output.Wide, output.JSON, output.YAML)
-	cmd.Flags().StringVar((*string)(&l.services), "services", string(someServices), "some: if there are many services, only those with problems; all: every service")
+	cmd.Flags().StringVar((*string)(&l.services), "services", string(someServices), "some: if there are many services, only services with problems; all: every service")
 	cmd.Flags().BoolVarP(&l.follow, "watch", "w", false, "keep running and print changes")
 	cmd.Flags().BoolVar(&l.exitCode, "exit-code", false, "exit with 1 if there are problems")
 	return cmd

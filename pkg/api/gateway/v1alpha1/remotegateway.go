@@ -37,8 +37,8 @@ type RemoteGatewaySpec struct {
 	// +listType=atomic
 	Addresses []Address `json:"addresses,omitempty"`
 
-	// refusedRanges are the ranges to which the addresses must not lead, also after a DNS name is resolved: the ranges of the pods and
-	// Services of this cluster.
+	// refusedRanges are the ranges of the pods and Services of this cluster. The addresses must not be in them, also after a DNS name is
+	// resolved.
 	// +optional
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MinLength=1

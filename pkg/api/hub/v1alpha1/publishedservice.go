@@ -173,7 +173,7 @@ type PublishedHostname struct {
 	PortGroup int32 `json:"portGroup"`
 }
 
-// GrantedTo are the clusters to which an export is granted.
+// GrantedTo are the clusters that may import an export.
 // +structType=atomic
 type GrantedTo struct {
 	// clusters are the IDs of the clusters, besides the member itself. It may be empty.
