@@ -36,8 +36,8 @@ var (
 	// clients are the modules that pure packages do not reach.
 	clients = regexp.MustCompile(`^(k8s\.io/client-go|sigs\.k8s\.io/controller-runtime|github\.com/prometheus)/`)
 	// impure are the packages that pure ones do not import: those that read, write, log, count, or are random.
-	impure = regexp.MustCompile(`^(crypto/rand|math/rand(/v2)?|log(/slog)?|net/http|os|github\.com/go-logr/.*|k8s\.io/klog/.*|k8s\.io/apimachinery/pkg/util/(rand|uuid)|` +
-		module + `internal/(apply|hub|retain|rewind))$`)
+	impure = regexp.MustCompile(`^(crypto/rand|math/rand(/v2)?|log(/slog)?|net/http|os|github\.com/go-logr/.*|k8s\.io/klog/.*|` +
+		`k8s\.io/apimachinery/pkg/util/(rand|uuid)|github\.com/tombolo-mcs/tombolo/internal/(apply|hub|retain|rewind))$`)
 	// clocks are the functions that say what time it is, or wait.
 	clocks = regexp.MustCompile(`^(time\.(Now|Since|Until|After|AfterFunc|NewTimer|NewTicker|Tick)|k8s\.io/apimachinery/pkg/apis/meta/v1\.Now(Micro)?)$`)
 	// bullets are the packages that a list of ARCHITECTURE.md describes.

@@ -218,6 +218,7 @@ func (m *model) free(d Dial, isFirst bool) {
 				m.free(d, false)
 			}
 		})
+	default: // it answers nothing
 	}
 }
 

@@ -111,7 +111,7 @@ func (a *AgentProcess) End(ctx context.Context) error {
 	if !a.Running() {
 		return a.explain("cannot be stopped", errors.New("it has ended by itself"))
 	}
-	return a.Process.Stop(context.WithoutCancel(ctx))
+	return a.Stop(context.WithoutCancel(ctx))
 }
 
 // CachesSynced returns when, by its own log, the agent started its workers for imports and had read from the hub: the later
