@@ -44,9 +44,9 @@ func TestJudge(t *testing.T) {
 			known:   "## Read\n\n- internal/merge/ports.go CONDITIONALS_BOUNDARY: ``if a < b {`` — equal values are the same\n",
 			minimum: 50,
 			want: `
-    package  killed  lived  not covered  timed out  efficacy
+         package  killed  lived  not covered  timed out  efficacy
   internal/merge       1      1            0          0     50.0%
-      total       1      1            0          0     50.0%
+           total       1      1            0          0     50.0%
 
 survivors:
   internal/merge/ports.go:7:4: LIVED CONDITIONALS_BOUNDARY
@@ -56,10 +56,10 @@ survivors:
 			mutants: []mutant{unreached, slow, broken, killedMutant},
 			minimum: 85,
 			want: `
-    package  killed  lived  not covered  timed out  efficacy
+         package  killed  lived  not covered  timed out  efficacy
    internal/plan       0      0            1          1      0.0%
   internal/merge       1      0            0          0    100.0%
-      total       1      0            1          1     33.3%
+           total       1      0            1          1     33.3%
 
 survivors:
   internal/plan/plan.go:3:2: TIMED OUT INCREMENT_DECREMENT  (unread)
