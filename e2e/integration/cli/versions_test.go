@@ -71,7 +71,7 @@ func TestVersions(t *testing.T) {
 	lab.Must(t, w.Cluster("hub").RestartControllers(t.Context())) // as initHub does
 	join := w.join("east", "--pod-cidrs 10.1.0.0/16 --check-from-inside=false --wait 0"+images)
 	w.by(t, "v1.2.0", join, cli.ExitFailed, "this command is of version v1.2.0 and the hub of version v1.1.0: no member may be newer than its hub", "nothing has been changed")
-	w.by(t, "v1.1.0", join, cli.ExitOK, "the version of the hub is v1.1.0, and that of this command v1.1.0")
+	w.by(t, "v1.1.0", join, cli.ExitOK, "the version of the hub is v1.1.0, and the version of this command v1.1.0")
 	before := w.installed(t)
 	for _, from := range []string{"", " --hub-context hub"} {
 		w.by(t, "v1.2.0", upgrade+from, cli.ExitFailed, "this command is of version v1.2.0 and the hub of version v1.1.0", "kubectl clusterset init-hub", "nothing has been changed")
@@ -111,8 +111,8 @@ func TestVersions(t *testing.T) {
 		reads.Rules = slices.DeleteFunc(reads.Rules, func(r rbacv1.PolicyRule) bool { return strings.HasPrefix(r.APIGroups[0], "apiextensions") })
 	})
 	w.by(t, "v1.1.0", upgrade, cli.ExitOK, "the version of the hub is not known (the hub does not let this client read it)")
-	w.by(t, "v1.1.0", "init-hub --context hub --force-conflicts", cli.ExitOK, "the version of the hub is unknown, and that of this command v1.1.0: no kind is downgraded")
-	w.by(t, "v1.1.0", upgrade, cli.ExitOK, "the version of the hub is v1.1.0, and that of this command v1.1.0")
+	w.by(t, "v1.1.0", "init-hub --context hub --force-conflicts", cli.ExitOK, "the version of the hub is unknown, and the version of this command v1.1.0: no kind is downgraded")
+	w.by(t, "v1.1.0", upgrade, cli.ExitOK, "the version of the hub is v1.1.0, and the version of this command v1.1.0")
 
 	// Without a kind of rules, which upgrade installs.
 	const status = "status --context east --hub-context hub"

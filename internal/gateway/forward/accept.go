@@ -53,7 +53,7 @@ func (e *Exporter) handshake(
 		return nil, err
 	}
 	var release func()
-	conn, err := tunnel.ServerWith(ctx, tcp, config, e.Buffers, tunnel.Steps{
+	conn, err := tunnel.Server(ctx, tcp, config, e.Buffers, tunnel.Steps{
 		Wait: handshake.Wait, Continue: handshake.Continue,
 		Verified: func(cluster clusterset.ClusterID) error {
 			handshake.End()

@@ -198,7 +198,7 @@ func TestHostileExporter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			listener := serve(t, func(tcp *net.TCPConn) {
-				conn, err := tunnel.Server(context.Background(), tcp, both["west"].Server(), tunnel.NewBuffers(1))
+				conn, err := tunnel.Server(context.Background(), tcp, both["west"].Server(), tunnel.NewBuffers(1), tunnel.Steps{})
 				if err != nil {
 					return
 				}

@@ -35,7 +35,7 @@ func TestClosedAfterHello(t *testing.T) {
 			accepted := make(chan struct{}, 1000)
 			front := serve(t, func(tcp *net.TCPConn) {
 				accepted <- struct{}{}
-				if conn, err := tunnel.Server(context.Background(), tcp, both["west"].Server(), tunnel.NewBuffers(1)); err == nil {
+				if conn, err := tunnel.Server(context.Background(), tcp, both["west"].Server(), tunnel.NewBuffers(1), tunnel.Steps{}); err == nil {
 					end(conn)
 					conn.Release()
 				}

@@ -343,7 +343,7 @@ func TestSuspendedWhileAccepted(t *testing.T) {
 	accepted := make(chan *net.TCPConn, 1)
 	listener := serve(t, func(conn *net.TCPConn) { accepted <- conn })
 	go func() {
-		conn, err := tunnel.Server(context.Background(), <-accepted, both["west"].Server(), tunnel.NewBuffers(1))
+		conn, err := tunnel.Server(context.Background(), <-accepted, both["west"].Server(), tunnel.NewBuffers(1), tunnel.Steps{})
 		if err != nil {
 			t.Error(err)
 			return

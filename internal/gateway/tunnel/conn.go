@@ -62,13 +62,8 @@ func Client(ctx context.Context, tcp *net.TCPConn, config *tls.Config, buffers *
 	return c.handshake(ctx, tcp, tls.Client)
 }
 
-// Server returns a connection that accepts streams. It takes over the TCP connection, and closes it after an error.
-func Server(ctx context.Context, tcp *net.TCPConn, config *tls.Config, buffers *Buffers) (*Conn, error) {
-	return ServerWith(ctx, tcp, config, buffers, Steps{})
-}
-
-// ServerWith is Server with steps.
-func ServerWith(ctx context.Context, tcp *net.TCPConn, config *tls.Config, buffers *Buffers, steps Steps) (*Conn, error) {
+// Server returns a connection that accepts streams. It takes over the TCP connection, and closes it after an error. Steps may be empty.
+func Server(ctx context.Context, tcp *net.TCPConn, config *tls.Config, buffers *Buffers, steps Steps) (*Conn, error) {
 	c := &Conn{config: config.Clone(), buffers: buffers, steps: steps}
 	if get := config.GetCertificate; get != nil {
 		c.config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return c.present(get(hello)) }

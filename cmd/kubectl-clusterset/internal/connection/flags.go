@@ -29,7 +29,7 @@ func (f *HubFlags) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Context, "hub-context", "", "context of the hub; defaults to the current context of --hub-kubeconfig, which is then required")
 }
 
-// errNoHub is returned if neither flag is given: the current context is that of the member.
+// errNoHub is returned if neither flag is given: the current context is the context of the member.
 var errNoHub = errors.New("which API server is the hub? Pass --hub-context, --hub-kubeconfig, or both")
 
 // Config returns the client configuration of the hub.
@@ -65,7 +65,7 @@ func (o WriteFlags) installer(c client.Client) install.Installer {
 	return i
 }
 
-// ServiceKey parses NAMESPACE/SERVICE. The default namespace is that of -n, or of the context.
+// ServiceKey parses NAMESPACE/SERVICE. The namespace defaults to -n, then to the context.
 func ServiceKey(usual *genericclioptions.ConfigFlags, text string) (clusterset.ServiceKey, error) {
 	namespace, name, found := strings.Cut(text, "/")
 	if !found {

@@ -231,7 +231,7 @@ func (c hubChange) report(policy downgradePolicy, r *output.Report) {
 	case !c.isDowngrade() && len(c.lost) > 0:
 		r.Notef("the version of the hub is %s, and this command brings it to %s, which %s", from, c.to, taken)
 	case !c.isDowngrade():
-		r.Okf("the version of the hub is %s, and that of this command %s: no kind is downgraded", from, c.to)
+		r.Okf("the version of the hub is %s, and the version of this command %s: no kind is downgraded", from, c.to)
 	case policy == allowDowngrade:
 		r.Notef("the hub is downgraded from version %s to %s, which %s: what objects have there is lost at their next write", from, c.to, taken)
 	default:

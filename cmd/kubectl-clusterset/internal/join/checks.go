@@ -91,7 +91,7 @@ func (j *command) checkDefinitions(ctx context.Context) error {
 	return err
 }
 
-// checkAdmission checks that the cluster ID is free on the hub, or is that of this cluster (K2).
+// checkAdmission checks that the cluster ID is free on the hub, or belongs to this cluster (K2).
 func (j *command) checkAdmission(ctx context.Context) error {
 	if j.ID == "" {
 		return nil

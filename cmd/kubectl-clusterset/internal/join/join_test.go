@@ -251,7 +251,7 @@ func TestInvitedVersion(t *testing.T) {
 	client, err := hub.Client(invited.Config())
 	check.Must(t, err)
 	for version, want := range map[string]string{
-		"v1.2.0": "  ok    the version of the hub is v1.2.0, and that of this command v1.2.0\n",
+		"v1.2.0": "  ok    the version of the hub is v1.2.0, and the version of this command v1.2.0\n",
 		"v1.3.0": "  FAIL  this command is of version v1.3.0 and the hub of version v1.2.0: no member may be newer than its hub, so upgrade the hub first: " +
 			"kubectl clusterset init-hub --context HUB, with the command of version v1.3.0\n",
 	} {

@@ -48,7 +48,7 @@ func (o *autoExportOptions) addAutoExportFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.autoExportFlag, workload.AutoExportFlag, false, "export the Services that have the label "+clusterset.LabelAutoExport+"=true, or whose Namespace has it: all users who may edit a Service may export it then. Defaults to the present setting, and =false ends it")
 }
 
-// autoExports returns the desired setting: that of the flag, else the present one.
+// autoExports returns the desired setting: the value of the flag, else the present value.
 func (j *command) autoExports() bool {
 	if j.autoExportGiven {
 		return j.autoExportFlag

@@ -1,7 +1,7 @@
 // Copyright The Tombolo Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package skew compares the version of a hub with that of this command: no member may be newer than its hub.
+// Package skew compares the version of a hub with the version of this command: no member may be newer than its hub.
 package skew
 
 import (
@@ -29,9 +29,9 @@ func Check(ours, ofHub string, unknown error, r *output.Report) {
 	case clusterset.CompareVersions(ours, ofHub) == clusterset.Newer:
 		r.Failf("this command is of version %s and the hub of version %s: %s, with the command of version %s", ours, ofHub, first, ours)
 	case clusterset.CompareVersions(ours, ofHub) == clusterset.UnknownAge:
-		r.Notef("the version of the hub is %s, which cannot be compared with that of this command, %s: %s", ofHub, ours, first)
+		r.Notef("the version of the hub is %s, which cannot be compared with the version of this command, %s: %s", ofHub, ours, first)
 	default:
-		r.Okf("the version of the hub is %s, and that of this command %s", ofHub, ours)
+		r.Okf("the version of the hub is %s, and the version of this command %s", ofHub, ours)
 	}
 }
 
