@@ -193,13 +193,6 @@ func testAutoExportTaken(t *testing.T, a *member) {
 			return a.Patch(t.Context(), world.Export(k), patch, append(options, client.FieldOwner(manager))...)
 		}
 	}
-	edited := func(manager string) func(key) error {
-		return func(k key) error {
-			export := world.Read(t, a, k, &mcsv1beta1.ServiceExport{})
-			export.Spec.ExportedLabels = map[string]string{"team": "x"}
-			return a.Update(t.Context(), export, client.FieldOwner(manager))
-		}
-	}
 	ways := map[string]func(key) error{
 		"applied": applied("kubectl-client-side-apply"), "server-side": applied("kubectl", client.ForceOwnership), "argo": applied("argocd-controller", client.ForceOwnership),
 	}
@@ -207,7 +200,10 @@ func testAutoExportTaken(t *testing.T, a *member) {
 	lab.Must(t, a.Create(t.Context(), world.Service(key{Namespace: ns, Name: "edited"}, world.Port("http", 80))))
 	a.label(t, key{Name: ns}, "true")
 	a.exportedByLabel(t, ns, "edited", "untouched")
-	lab.Must(t, edited("kubectl-edit")(key{Namespace: ns, Name: "edited"}))
+	export := &mcsv1beta1.ServiceExport{}
+	world.Update(t, client.WithFieldOwner(a, "kubectl-edit"), key{Namespace: ns, Name: "edited"}, export, func() {
+		export.Spec.ExportedLabels = map[string]string{"team": "x"}
+	})
 	for name, way := range ways { // the namespace has at most three automatic exports
 		k := key{Namespace: ns, Name: name}
 		lab.Must(t, a.Create(t.Context(), world.Service(k, world.Port("http", 80))))

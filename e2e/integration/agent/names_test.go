@@ -36,15 +36,13 @@ func testTakenOver(t *testing.T, w *env) {
 	mirrored := b.Slices(t, k)
 	take := func(object client.Object, label string) {
 		t.Helper()
-		object.SetLabels(map[string]string{label: "mine"})
-		lab.Must(t, b.Update(t.Context(), object))
+		world.Update(t, b, client.ObjectKeyFromObject(object), object, func() { object.SetLabels(map[string]string{label: "mine"}) })
 	}
 	giveBack := func(object client.Object, label string) {
 		t.Helper()
 		left := world.Read(t, b, client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object))
 		lab.Equal(t, "another user's object changed", object, left)
-		withoutLabel(label)(left)
-		lab.Must(t, b.Update(t.Context(), left))
+		world.Update(t, b, client.ObjectKeyFromObject(left), left, func() { withoutLabel(label)(left) })
 	}
 
 	take(&mirrored[0], discoveryv1.LabelManagedBy)
