@@ -29,6 +29,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/internal/gateway/budget"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/forward"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/identity"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/loop"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/ports"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/tunnel"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
@@ -95,7 +96,8 @@ func newGateway(ctx context.Context, options Options, cache client.Reader, recor
 	}
 	g.exporter.Refused = g.logRefusedStream
 	g.clients.addresses, g.clients.lag = options.PodIPs, proxyLag
-	g.clients.serve = func(ctx context.Context, client *net.TCPConn, to ports.Owner, from netip.Addr, ended func()) {
+	g.clients.serve = func(ctx context.Context, client loop.Accepted, to ports.Owner, ended func()) {
+		from := client.Peer.Addr()
 		request := requestOf(to, from)
 		if g.near.refusesClient(ctx, from) {
 			g.importer.Refuse(client, to.Cluster, request, errTransit)
@@ -138,7 +140,7 @@ func (g *gateway) backendRules(ctx context.Context, cluster clusterset.ClusterID
 
 // run serves until ctx ends, and then drains.
 func (g *gateway) run(ctx context.Context) error {
-	config := net.ListenConfig{KeepAlive: -1} // tunnel.Prepare sets it later
+	config := net.ListenConfig{KeepAlive: -1} // their event loop sets it later
 	opened, err := config.Listen(ctx, "tcp", g.options.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for gateways of other clusters: %w", err)

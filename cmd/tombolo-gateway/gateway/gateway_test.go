@@ -22,6 +22,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/identity"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/loop"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/ports"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/tunnel"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
@@ -106,7 +107,7 @@ func TestReleasedPort(t *testing.T) {
 	one, other := ports.Owner{Cluster: "west", Port: 80}, ports.Owner{Cluster: "north", Port: 80}
 	served := make(chan ports.Owner, 1)
 	l := &listeners{addresses: []string{"127.0.0.1"}, lag: time.Hour}
-	l.serve = func(_ context.Context, client *net.TCPConn, to ports.Owner, _ netip.Addr, ended func()) {
+	l.serve = func(_ context.Context, client loop.Accepted, to ports.Owner, ended func()) {
 		client.Close()
 		served <- to
 		ended()

@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/tombolo-mcs/tombolo/internal/gateway/loop"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/ports"
-	"github.com/tombolo-mcs/tombolo/internal/gateway/tunnel"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
 )
 
@@ -26,7 +26,7 @@ import (
 type listeners struct {
 	addresses []string // of this gateway's pod
 	// serve begins to serve a client. It calls ended when that is over.
-	serve func(ctx context.Context, client *net.TCPConn, to ports.Owner, from netip.Addr, ended func())
+	serve func(ctx context.Context, client loop.Accepted, to ports.Owner, ended func())
 	// lag is how long a listener accepts clients after no slice has its port any more.
 	lag time.Duration
 	// running counts the listeners that are open and the clients that are served.
@@ -41,7 +41,7 @@ type listeners struct {
 }
 
 type listener struct {
-	*net.TCPListener
+	*loop.Listener
 	address netip.Addr
 	number  int32 // of the port
 	owner   ports.Owner
@@ -91,12 +91,11 @@ func (l *listeners) lead(ctx context.Context, host string, number int32, owner p
 	case open != nil:
 		l.close(address)
 	}
-	var config net.ListenConfig
-	opened, err := config.Listen(ctx, "tcp", address)
+	opened, err := loop.Listen(ctx, address)
 	if err != nil {
 		return fmt.Errorf("listen for service %s of cluster %s: %w", owner.Service, owner.Cluster, err)
 	}
-	from := &listener{TCPListener: opened.(*net.TCPListener), address: addressIn(host), number: number, owner: owner}
+	from := &listener{Listener: opened, address: addressIn(host), number: number, owner: owner}
 	l.open[address] = from
 	l.running.Go(func() { l.accept(context.WithoutCancel(ctx), from) }) // its streams outlive the configuration
 	return nil
@@ -145,7 +144,7 @@ func (l *listeners) closeAll() {
 func (l *listeners) accept(ctx context.Context, from *listener) {
 	pause := rate.NewLimiter(10, 1)
 	for {
-		client, err := from.AcceptTCP()
+		client, err := from.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -154,13 +153,7 @@ func (l *listeners) accept(ctx context.Context, from *listener) {
 			continue
 		}
 		l.running.Add(1)
-		go func() {
-			if tunnel.Prepare(client) != nil {
-				l.running.Done()
-				return
-			}
-			l.serve(ctx, client, from.owner, client.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap(), l.running.Done)
-		}()
+		go l.serve(ctx, client, from.owner, l.running.Done)
 	}
 }
 

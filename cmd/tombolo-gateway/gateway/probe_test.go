@@ -10,11 +10,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/loop"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/ports"
 )
 
@@ -26,7 +26,7 @@ func TestServeReady(t *testing.T) {
 	const loopback, foreign, number = "127.0.0.1", "192.0.2.1", 0 // any port that is free; a listener cannot be opened at an address of another host
 	g := &gateway{}
 	g.clients = listeners{addresses: []string{loopback, foreign}, lag: time.Hour}
-	g.clients.serve = func(_ context.Context, client *net.TCPConn, _ ports.Owner, _ netip.Addr, ended func()) {
+	g.clients.serve = func(_ context.Context, client loop.Accepted, _ ports.Owner, ended func()) {
 		client.Close()
 		ended()
 	}

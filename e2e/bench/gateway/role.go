@@ -31,6 +31,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/internal/gateway/budget"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/forward"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/identity"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/loop"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/tunnel"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
@@ -141,11 +142,11 @@ func (c roleConfig) serveGateway(ctx context.Context) error {
 			Limits: limits(1, budget.Stream-budget.Connection), Connections: limits(2, budget.Connection),
 			Permissions: permissions,
 		}
-		listener, err := listenTCP(c.Export.Listen)
+		listener, err := net.Listen("tcp", c.Export.Listen)
 		if err != nil {
 			return err
 		}
-		go func() { ended <- e.Accept(ctx, listener, trust.Server()) }()
+		go func() { ended <- e.Accept(ctx, listener.(*net.TCPListener), trust.Server()) }()
 	}
 	if c.Import != nil {
 		permissions, err := c.permissions(policyv1alpha1.DirectionImport)
@@ -164,7 +165,7 @@ func (c roleConfig) serveGateway(ctx context.Context) error {
 			if address == "" {
 				continue
 			}
-			listener, err := listenTCP(address)
+			listener, err := loop.Listen(ctx, address)
 			if err != nil {
 				return err
 			}
@@ -174,28 +175,18 @@ func (c roleConfig) serveGateway(ctx context.Context) error {
 	return <-ended
 }
 
-func listenTCP(address string) (*net.TCPListener, error) {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	return listener.(*net.TCPListener), nil
-}
-
 // serve forwards the clients of a service.
-func (c importConfig) serve(ctx context.Context, i *forward.Importer, listener *net.TCPListener, service string) error {
+func (c importConfig) serve(ctx context.Context, i *forward.Importer, listener *loop.Listener, service string) error {
 	open := wire.Open{Protocol: wire.ProtocolTCP, Namespace: "bench", Service: service, Port: 80, ClientNamespace: "bench", ServiceAccount: "client"}
 	for {
-		client, err := listener.AcceptTCP()
+		client, err := listener.Accept()
 		if err != nil {
 			return err
 		}
 		go func() {
 			from := open
-			from.Client = client.RemoteAddr().(*net.TCPAddr).AddrPort().Addr()
-			if tunnel.Prepare(client) == nil {
-				i.Serve(ctx, client, c.Cluster, from, func(error) {})
-			}
+			from.Client = client.Peer.Addr()
+			i.Serve(ctx, client, c.Cluster, from, func(error) {})
 		}()
 	}
 }

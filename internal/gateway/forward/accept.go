@@ -49,9 +49,6 @@ func (e *Exporter) Accept(ctx context.Context, listener *net.TCPListener, config
 func (e *Exporter) handshake(
 	ctx context.Context, tcp *net.TCPConn, config *tls.Config, handshake *handshakes.Handshake, greetings *budget.Limits,
 ) (*tunnel.Conn, error) {
-	if err := tunnel.Prepare(tcp); err != nil {
-		return nil, err
-	}
 	var release func()
 	conn, err := tunnel.Server(ctx, tcp, config, e.Buffers, tunnel.Steps{
 		Wait: handshake.Wait, Continue: handshake.Continue,

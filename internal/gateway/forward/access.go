@@ -5,7 +5,7 @@ package forward
 
 import (
 	"errors"
-	"net"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -80,7 +80,7 @@ func (a *access) counting(next func(sent, received int)) func(sent, received int
 }
 
 // finish is called when the stream has ended. peer is nil if there was no connection.
-func (a *access) finish(peer net.Addr, result Result) {
+func (a *access) finish(peer fmt.Stringer, result Result) {
 	if a == nil {
 		return
 	}

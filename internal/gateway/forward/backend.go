@@ -4,7 +4,7 @@
 package forward
 
 import (
-	"context"
+	"fmt"
 	"net"
 	"time"
 
@@ -18,19 +18,21 @@ import (
 type backend struct {
 	flow
 	carrier *accepted
-	record  *access // nil without an AccessLog
-	peer    net.Addr
-	cancel  context.CancelFunc // ends the attempt to connect
-	to      connected
+	request wire.Open
+	record  *access      // nil without an AccessLog
+	peer    fmt.Stringer // nil until it is connected
+	attempt *attempt     // to connect; nil before and after it
 	refused bool
+	// leave, release, unregister and closed are called at the end; nil if they have nothing to end.
+	leave, release, unregister, closed func()
 }
 
-// open connects to a backend.
+// open begins to connect to a backend, or refuses the stream.
 func (c *accepted) open(payload []byte) {
 	e := c.exporter
 	request, err := wire.DecodeOpen(payload)
 	request.Skipped = nil // another cluster has chosen them, and they would be kept as long as the stream
-	b := &backend{carrier: c, record: e.Access.begin(Exporting, c.conn.Cluster, request)}
+	b := &backend{carrier: c, request: request, record: e.Access.begin(Exporting, c.conn.Cluster, request)}
 	b.flow = flow{
 		Stream: stream.New(stream.Exporting, false), side: b, conn: c.conn, number: c.number, bytes: b.record.counting(e.Metrics.bytes(c.conn.Cluster)),
 	}
@@ -39,19 +41,45 @@ func (c *accepted) open(payload []byte) {
 	if refusal == nil {
 		refusal = c.refusal(c.ctx)
 	}
+	if refusal == nil {
+		refusal = b.admit()
+	}
 	if refusal != nil {
-		b.refuse(request, refusal)
+		b.refuse(refusal)
 		return
 	}
-	ctx, cancel := context.WithCancel(c.ctx)
-	b.cancel = cancel
-	cluster := c.conn.Cluster
-	go func() {
-		to, refusal := e.connect(ctx, cluster, request, func(r *wire.Refusal) {
-			c.loop.Do(func() { b.on(stream.Event{Kind: stream.Denied, Err: denied{r}}) })
-		})
-		c.loop.Do(func() { b.connected(request, to, refusal) })
-	}()
+	b.try()
+}
+
+// admit returns why the stream is refused, or decides on the endpoints.
+func (b *backend) admit() *wire.Refusal {
+	e, c := b.carrier.exporter, b.carrier
+	if e.isDraining() {
+		return &wire.Refusal{Code: wire.CodeShutdown, Text: "the gateway shuts down"}
+	}
+	// The rules decide before endpoints are looked up: a client that they deny does not learn what exists.
+	unregister, refusal := e.Permissions.admit(c.conn.Cluster, b.request, func(r *wire.Refusal) {
+		c.loop.Do(func() { b.on(stream.Event{Kind: stream.Denied, Err: denied{r}}) })
+	})
+	b.unregister = unregister
+	if refusal != nil {
+		return refusal
+	}
+	endpoints, refusal := e.Backends.Endpoints(c.conn.Cluster, b.request)
+	if refusal != nil {
+		return refusal
+	}
+	if len(endpoints.Addresses) == 0 {
+		return &wire.Refusal{Code: wire.CodeNoEndpoint, Text: "the service has no available endpoint"}
+	}
+	free, err := e.Limits.Acquire(string(c.conn.Cluster))
+	if err != nil {
+		return &wire.Refusal{Code: wire.CodeLimit, Text: err.Error()}
+	}
+	b.release = free
+	endpoints.Addresses = e.balancer.Order(endpoints, c.conn.Cluster, b.request.Client)
+	b.attempt = &attempt{endpoints: endpoints, latest: c.loop.Now().Add(connectTimeouts * e.connectWithin())}
+	return nil
 }
 
 // denied is why a stream that was opened, or is being opened, is no longer allowed: it is not refused, but lost.
@@ -59,44 +87,39 @@ type denied struct{ refusal *wire.Refusal }
 
 func (d denied) Error() string { return d.refusal.Error() }
 
-func (b *backend) refuse(request wire.Open, refusal *wire.Refusal) {
+func (b *backend) refuse(refusal *wire.Refusal) {
+	b.free() // before the other gateway can open another stream instead
 	e := b.carrier.exporter
 	e.Metrics.refused(b.carrier.conn.Cluster, refusal.Code)
-	e.report(b.carrier.conn.Cluster, request, refusal)
+	e.report(b.carrier.conn.Cluster, b.request, refusal)
 	b.on(stream.Event{Kind: stream.Denied, Err: refusal})
 }
 
-// connected takes the connection to a backend, or refuses the stream.
-func (b *backend) connected(request wire.Open, to connected, refusal *wire.Refusal) {
-	b.cancel()
-	if b.IsOver() { // meanwhile
-		to.close()
-		return
-	}
-	if refusal != nil {
-		b.refuse(request, refusal)
-		return
-	}
-	b.to, b.peer = to, to.backend.RemoteAddr()
-	var socket *loop.Socket
-	fd, err := tunnel.Detach(to.backend)
-	if err == nil {
-		socket, err = b.carrier.loop.Add(fd, b)
-	}
-	if err != nil {
-		b.refuse(request, &wire.Refusal{Code: wire.CodeInternal, Text: "the connection to the endpoint cannot be used"})
-		return
-	}
-	b.local = tunnel.NewLocal(socket, b.carrier.exporter.Buffers)
+// connected takes the connection of the attempt.
+func (b *backend) connected() {
+	a := b.attempt
+	b.attempt, b.leave, b.peer = nil, a.leave, a.endpoints.Addresses[a.tried-1]
+	b.closed = b.carrier.exporter.Metrics.opened(b.carrier.conn.Cluster)
+	b.local = tunnel.NewLocal(a.socket, b.carrier.exporter.Buffers)
 	b.on(stream.Event{Kind: stream.Connected})
 	b.pump()
 }
 
 // Ready implements loop.Handler.
-func (b *backend) Ready(*loop.Socket) { b.pump() }
+func (b *backend) Ready(*loop.Socket) {
+	if b.attempt != nil {
+		b.attempted()
+		return
+	}
+	b.pump()
+}
 
 // Sweep implements loop.Handler.
-func (b *backend) Sweep(*loop.Socket, time.Time) {}
+func (b *backend) Sweep(_ *loop.Socket, now time.Time) {
+	if b.attempt != nil {
+		b.sweep(now)
+	}
+}
 
 func (b *backend) receive(frame tunnel.Frame) error { return b.carrier.receive(frame) }
 func (b *backend) lost(err error)                   { b.carrier.lost(err) }
@@ -134,14 +157,21 @@ func (b *backend) perform(a stream.Action) {
 	}
 }
 
+// free gives back what the stream uses.
+func (b *backend) free() {
+	b.attempt.end()
+	ends := [...]func(){b.leave, b.release, b.unregister, b.closed}
+	b.attempt, b.leave, b.release, b.unregister, b.closed = nil, nil, nil, nil, nil
+	for _, end := range ends {
+		if end != nil {
+			end()
+		}
+	}
+}
+
 // finish is the end of the stream.
 func (b *backend) finish(err error) {
-	if b.cancel != nil {
-		b.cancel()
-	}
-	if b.to.release != nil {
-		b.to.release()
-	}
+	b.free()
 	if c := b.carrier; !c.gone {
 		c.conn.Socket().Again() // the next frames may be there already
 	}

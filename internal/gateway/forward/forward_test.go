@@ -20,6 +20,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/internal/gateway/balance"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/budget"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/identity"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/loop"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/tunnel"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -78,6 +79,24 @@ func serve(t testing.TB, handle func(*net.TCPConn)) *net.TCPListener {
 				return
 			}
 			go handle(conn)
+		}
+	}()
+	return listener
+}
+
+// accept calls handle with each client that connects to the result, until the test ends.
+func accept(t testing.TB, handle func(loop.Accepted)) *loop.Listener {
+	t.Helper()
+	listener, err := loop.Listen(t.Context(), "127.0.0.1:0")
+	check.Must(t, err)
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			handle(client)
 		}
 	}()
 	return listener
@@ -156,7 +175,7 @@ func importerWith(t testing.TB, change func(*Importer), trust identity.Trust, ga
 	}
 	change(i)
 	t.Cleanup(i.Pool.Close)
-	listener := serve(t, func(client *net.TCPConn) {
+	listener := accept(t, func(client loop.Accepted) {
 		i.Serve(context.Background(), client, "west", web, func(error) {})
 	})
 	return i, listener.Addr().String()

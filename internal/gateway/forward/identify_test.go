@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/loop"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -69,7 +70,7 @@ func TestIdentify(t *testing.T) {
 			}, both["east"], gateway)
 			unknown := web
 			unknown.Unidentified = true
-			clients := serve(t, func(client *net.TCPConn) { i.Serve(context.Background(), client, "west", unknown, func(error) {}) })
+			clients := accept(t, func(client loop.Accepted) { i.Serve(context.Background(), client, "west", unknown, func(error) {}) })
 			got, err := request(t, clients.Addr().String())
 			if test.served && (got != "request" || err != nil) || !test.served && !isReset(err) {
 				t.Errorf("the client got %q, %v, want an answer: %t", got, err, test.served)

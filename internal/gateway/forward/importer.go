@@ -5,11 +5,11 @@ package forward
 
 import (
 	"context"
-	"net"
 	"net/netip"
 	"time"
 
 	"github.com/tombolo-mcs/tombolo/internal/gateway/budget"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/loop"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/stream"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/tunnel"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
@@ -37,14 +37,14 @@ type Importer struct {
 
 // Serve forwards a client to a service of a cluster, and returns at once. When both have closed the connection, or the client was reset, it
 // calls ended with the reason why the client was reset; nil if it was not.
-func (i *Importer) Serve(ctx context.Context, client *net.TCPConn, cluster clusterset.ClusterID, request wire.Open, ended func(error)) {
+func (i *Importer) Serve(ctx context.Context, client loop.Accepted, cluster clusterset.ClusterID, request wire.Open, ended func(error)) {
 	err := i.serve(ctx, client, cluster, request, ended)
 	if err != nil {
 		ended(err)
 	}
 }
 
-func (i *Importer) serve(ctx context.Context, conn *net.TCPConn, cluster clusterset.ClusterID, request wire.Open, ended func(error)) error {
+func (i *Importer) serve(ctx context.Context, conn loop.Accepted, cluster clusterset.ClusterID, request wire.Open, ended func(error)) error {
 	if refusal := i.denied.find(cluster, request, time.Now()); refusal != nil {
 		i.Refuse(conn, cluster, request, refusal)
 		return refusal
@@ -60,11 +60,6 @@ func (i *Importer) serve(ctx context.Context, conn *net.TCPConn, cluster cluster
 		conn.Close()
 		return err
 	}
-	fd, err := tunnel.Detach(conn)
-	if err != nil {
-		release()
-		return err
-	}
 	record := i.Access.begin(Importing, cluster, request)
 	c := &client{
 		importer: i, cluster: cluster, request: request, record: record, started: time.Now(), ctx: context.WithoutCancel(ctx), release: release, ended: ended,
@@ -73,15 +68,14 @@ func (i *Importer) serve(ctx context.Context, conn *net.TCPConn, cluster cluster
 		Stream: stream.New(stream.Importing, request.Unidentified && i.Identify != nil), side: c, bytes: record.counting(i.Metrics.bytes(cluster)),
 	}
 	c.loop.Store(l)
-	l.Do(func() { c.begin(fd) })
+	l.Do(func() { c.begin(conn.FD) })
 	return nil
 }
 
 // Refuse resets a client, and counts it as refused.
-func (i *Importer) Refuse(client *net.TCPConn, cluster clusterset.ClusterID, request wire.Open, refusal *wire.Refusal) {
+func (i *Importer) Refuse(client loop.Accepted, cluster clusterset.ClusterID, request wire.Open, refusal *wire.Refusal) {
 	record := i.Access.begin(Importing, cluster, request)
-	_ = client.SetLinger(0) // a client that has closed its connection cannot be reset
-	client.Close()
+	client.Reset()
 	record.finish(nil, Result(refusal.Code.String()))
 	i.Metrics.refused(cluster, refusal.Code)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/budget"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/loop"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/tunnel"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -57,7 +58,7 @@ func TestMemoryOfStalledStreams(t *testing.T) { //nolint:paralleltest // it meas
 			return map[clusterset.ClusterID][]string{"west": {gateway}, "north": {silent.Addr().String()}}[cluster]
 		}
 	}, both["east"])
-	north := serve(t, func(client *net.TCPConn) { imports.Serve(context.Background(), client, "north", web, func(error) {}) })
+	north := accept(t, func(client loop.Accepted) { imports.Serve(context.Background(), client, "north", web, func(error) {}) })
 	moving := dial(t, address)
 	say(t, moving)
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/balance"
+	"github.com/tombolo-mcs/tombolo/internal/gateway/loop"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -77,7 +78,7 @@ func TestRefuse(t *testing.T) {
 		got = a
 		close(logged)
 	}}
-	address := serve(t, func(client *net.TCPConn) {
+	address := accept(t, func(client loop.Accepted) {
 		i.Refuse(client, "west", web, &wire.Refusal{Code: wire.CodeDenied})
 	}).Addr().String()
 	if client, err := net.Dial("tcp", address); err == nil { // or it is reset at once

@@ -142,6 +142,10 @@ func (l *Loop) sleep() int {
 func (l *Loop) sweep() {
 	l.round++
 	for fd, s := range l.sockets {
+		if !s.swept {
+			s.swept = true
+			s.keepAlive()
+		}
 		if int(fd)%rounds == l.round%rounds && s.isLost(silence) {
 			s.Failed = true
 			s.handler.Ready(s)
@@ -191,6 +195,7 @@ type Socket struct {
 	loop    *Loop
 	number  int32
 	closed  bool
+	swept   bool // at least once
 }
 
 // Remove takes the socket out of its loop, and leaves it open.
@@ -267,7 +272,7 @@ func (s *Socket) Abort() {
 	if s.closed {
 		return
 	}
-	_ = unix.SetsockoptLinger(s.FD, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	linger(s.FD)
 	s.Close()
 }
 

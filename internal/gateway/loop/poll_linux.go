@@ -71,6 +71,18 @@ func (p *poller) add(s *Socket) error {
 	return unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, s.FD, &unix.EpollEvent{Events: events, Fd: int32(s.FD), Pad: s.number})
 }
 
+// open returns a socket.
+func open(family int) (int, error) {
+	return unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+}
+
+func accept(fd int) (int, unix.Sockaddr, error) {
+	return unix.Accept4(fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+}
+
+// optionIdle is the time after which the kernel begins to probe a connection.
+const optionIdle = unix.TCP_KEEPIDLE
+
 func (p *poller) remove(s *Socket) { _ = unix.EpollCtl(p.epoll, unix.EPOLL_CTL_DEL, s.FD, nil) }
 
 // isLost reports whether the peer of a connection is lost, as isLost says. TCP_USER_TIMEOUT would close the connection of a peer that does not

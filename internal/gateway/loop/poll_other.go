@@ -65,6 +65,29 @@ func (p *poller) next(sockets map[int32]*Socket) *Socket {
 	return nil
 }
 
+// open returns a socket.
+func open(family int) (int, error) {
+	fd, err := unix.Socket(family, unix.SOCK_STREAM, 0)
+	return prepared(fd, err)
+}
+
+func accept(fd int) (int, unix.Sockaddr, error) {
+	fd, from, err := unix.Accept(fd)
+	fd, err = prepared(fd, err)
+	return fd, from, err
+}
+
+func prepared(fd int, err error) (int, error) {
+	if err != nil {
+		return -1, err
+	}
+	unix.CloseOnExec(fd)
+	return fd, unix.SetNonblock(fd, true)
+}
+
+// optionIdle is the time after which the kernel begins to probe a connection.
+const optionIdle = unix.TCP_KEEPALIVE
+
 func (p *poller) add(*Socket) error { return nil }
 func (p *poller) remove(*Socket)    {}
 

@@ -13,13 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Silence is the time without an acknowledgement after which a peer that was asked is lost.
-const Silence = 30 * time.Second
-
-// DialTCP connects to an address, whose host may be a name, and prepares the connection as Prepare does. It connects only to IP addresses
-// for which permit returns nil; permit may be nil.
+// DialTCP connects to an address, whose host may be a name. It connects only to IP addresses for which permit returns nil; permit may be nil.
+// Keepalive is set by a loop.
 func DialTCP(ctx context.Context, address string, timeout time.Duration, permit func(netip.Addr) error) (*net.TCPConn, error) {
-	dialer := net.Dialer{Timeout: timeout, KeepAliveConfig: keepalive}
+	dialer := net.Dialer{Timeout: timeout, KeepAlive: -1}
 	if permit != nil {
 		dialer.ControlContext = func(_ context.Context, _, resolved string, _ syscall.RawConn) error {
 			to, err := netip.ParseAddrPort(resolved)
@@ -34,18 +31,6 @@ func DialTCP(ctx context.Context, address string, timeout time.Duration, permit 
 		return nil, err
 	}
 	return conn.(*net.TCPConn), nil
-}
-
-// keepalive keeps middleboxes from dropping a connection while it is idle, and has it closed within 40 s if its peer is lost (G6).
-var keepalive = net.KeepAliveConfig{Enable: true, Idle: Silence / 3, Interval: Silence / 6, Count: 4}
-
-// Prepare sets keepalive for a connection that was accepted. It closes the connection after an error.
-func Prepare(conn *net.TCPConn) error {
-	err := conn.SetKeepAliveConfig(keepalive)
-	if err != nil {
-		conn.Close()
-	}
-	return err
 }
 
 // Detach returns the socket of a connection as a non-blocking descriptor of its own, and closes the connection for Go's network poller, so
