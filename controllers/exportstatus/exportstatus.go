@@ -7,6 +7,7 @@ package exportstatus
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/internal/plan"
 	"github.com/tombolo-mcs/tombolo/internal/record"
 	"github.com/tombolo-mcs/tombolo/internal/sources"
+	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // Reconciler writes the conditions of one ServiceExport at a time.
@@ -75,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	before := known.Export.Status.Conditions
 	status := mcsv1beta1.ServiceExportStatus{
-		Conditions: conditions.Set(kept(before, desired), desired, known.Export.Generation, metav1.NewTime(r.Clock.Now())),
+		Conditions: conditions.Set(kept(known.Export, desired), desired, known.Export.Generation, metav1.NewTime(r.Clock.Now())),
 	}
 	changes := plan.ServiceExportStatus(status, known.Export)
 	if r.Refusal() != "" && apply.Reverts(r.Member, changes) { // the agent to which this one yields runs in this cluster, and writes the status
@@ -118,6 +120,9 @@ func (r *Reconciler) decide(known sources.Sources) []metav1.Condition {
 	if known.Rejection != nil {
 		return append(result, conditions.Exported(known.Rejection, conditions.Publication{}), conditions.Conflict(merge.Merged{}))
 	}
+	if clusterset.HasProxyProtocol(known.Export) && known.Hub.Synced() { // the network and the other members are known
+		result = append(result, proxyProtocol(known))
+	}
 	published := r.publication(known)
 	if known.Hub.NotAllowed != nil {
 		return append(result, conditions.Exported(nil, published), conditions.Conflict(merge.Merged{}))
@@ -143,8 +148,22 @@ func (r *Reconciler) decide(known sources.Sources) []metav1.Condition {
 	return result
 }
 
+// proxyProtocol returns the condition of an export whose ports have a PROXY protocol header (G14).
+func proxyProtocol(known sources.Sources) metav1.Condition {
+	p := conditions.ProxyProtocol{HasGateways: known.Gateways != nil, Direct: known.Direct}
+	p.Ports, p.Wrong = export.ProxyPorts(known.Export, known.Local.Ports)
+	if granted := known.Local.GrantedTo; granted != nil {
+		p.Direct = slices.DeleteFunc(slices.Clone(p.Direct), func(id clusterset.ClusterID) bool { return !slices.Contains(granted, id) })
+	}
+	return p.Condition()
+}
+
 // kept returns the existing conditions that still apply.
-func kept(existing, desired []metav1.Condition) []metav1.Condition {
+func kept(of *mcsv1beta1.ServiceExport, desired []metav1.Condition) []metav1.Condition {
+	existing := of.Status.Conditions
+	if !clusterset.HasProxyProtocol(of) || meta.IsStatusConditionFalse(desired, string(mcsv1beta1.ServiceExportConditionValid)) {
+		meta.RemoveStatusCondition(&existing, conditions.TypeProxyProtocol)
+	}
 	isDecided := meta.FindStatusCondition(desired, string(mcsv1beta1.ServiceExportConditionReady)) != nil
 	if isDecided && meta.FindStatusCondition(desired, conditions.TypeOutdated) == nil {
 		meta.RemoveStatusCondition(&existing, conditions.TypeOutdated) // it copies
@@ -212,6 +231,8 @@ func isBad(condition metav1.Condition) bool {
 		return condition.Status == metav1.ConditionFalse
 	case string(mcsv1beta1.ServiceExportConditionReady):
 		return conditions.IsRefused(condition)
+	case conditions.TypeProxyProtocol:
+		return condition.Status == metav1.ConditionFalse
 	case string(mcsv1beta1.ServiceExportConditionConflict):
 		return condition.Status == metav1.ConditionTrue
 	}

@@ -176,10 +176,61 @@ func TestOutdated(t *testing.T) {
 			export.Status.Conditions = test.said
 			decided := r.decide(sources.Sources{Key: ours.Key, Export: export, Local: &ours, Hub: store.Service(ours.Key)})
 			got := ""
-			if outdated := meta.FindStatusCondition(append(decided, kept(test.said, decided)...), conditions.TypeOutdated); outdated != nil {
+			if outdated := meta.FindStatusCondition(append(decided, kept(export, decided)...), conditions.TypeOutdated); outdated != nil {
 				got = outdated.Reason
 			}
 			check.Equal(t, "Outdated", test.want, got)
+		})
+	}
+}
+
+// TestProxyProtocol: an export with the annotation says whether all clients of its ports send the header, and says nothing without it.
+//
+// spec: G14
+func TestProxyProtocol(t *testing.T) {
+	t.Parallel()
+	gateways, b := &sources.Gateways{}, []clusterset.ClusterID{"b", "c"}
+	for name, test := range map[string]struct {
+		annotation string
+		known      sources.Sources
+		unknown    bool // the hub is not read
+		granted    []clusterset.ClusterID
+		want       string
+	}{
+		"no annotation":             {known: sources.Sources{Gateways: gateways}},
+		"gateways send it":          {annotation: "80", known: sources.Sources{Gateways: gateways}, want: conditions.ReasonHeaderSent},
+		"no gateways":               {annotation: "80", want: conditions.ReasonNoGateways},
+		"another port":              {annotation: "81", known: sources.Sources{Gateways: gateways}, want: conditions.ReasonPortsUnknown},
+		"clusters of the network":   {annotation: "80", known: sources.Sources{Gateways: gateways, Direct: b}, want: conditions.ReasonDirectClients},
+		"exported to none of these": {annotation: "80", known: sources.Sources{Gateways: gateways, Direct: b}, granted: []clusterset.ClusterID{"d"}, want: conditions.ReasonHeaderSent},
+		"exported to one of these":  {annotation: "80", known: sources.Sources{Gateways: gateways, Direct: b}, granted: []clusterset.ClusterID{"c"}, want: conditions.ReasonDirectClients},
+		"the hub is not read":       {annotation: "80", known: sources.Sources{Gateways: gateways}, unknown: true, want: "said before"},
+		"not valid":                 {annotation: "80", known: sources.Sources{Gateways: gateways, Rejection: &export.Rejection{}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ours := exportOf("own", 80)
+			ours.GrantedTo = test.granted
+			store := hub.NewStore("own", clusterset.AddressRanges{})
+			if !test.unknown {
+				snapshot, err := hub.Read(t.Context(), &listing{members: []string{"own"}})
+				check.Must(t, err)
+				store = snapshot.Store("own", clusterset.AddressRanges{})
+			}
+			r := &Reconciler{Sources: gather.Reader{Cluster: "own", Hub: store}, Outcomes: publish.NewOutcomes(), Refusal: func() string { return "" }, Unreached: reached}
+			object := ready()
+			if test.annotation != "" {
+				object.Annotations = map[string]string{clusterset.AnnotationProxyProtocol: test.annotation}
+			}
+			object.Status.Conditions = []metav1.Condition{{Type: conditions.TypeProxyProtocol, Status: metav1.ConditionTrue, Reason: "said before"}}
+			known := test.known
+			known.Key, known.Export, known.Local, known.Hub = ours.Key, object, &ours, store.Service(ours.Key)
+			decided := r.decide(known)
+			got := ""
+			if c := meta.FindStatusCondition(conditions.Set(kept(object, decided), decided, 1, metav1.Time{}), conditions.TypeProxyProtocol); c != nil {
+				got = c.Reason
+			}
+			check.Equal(t, "ProxyProtocol", test.want, got)
 		})
 	}
 }

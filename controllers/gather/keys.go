@@ -34,7 +34,8 @@ func (r Reader) ExportKeysIn(ctx context.Context, namespace string) ([]clusterse
 	return keys(caches.Pointers(list.Items)), nil
 }
 
-// KeysByCluster returns the services of the namespaces whose grants name clusters, or select them by their properties.
+// KeysByCluster returns the services about which more than the records of the other members decides: those of the namespaces whose grants name
+// clusters, or select them by their properties, and those whose ports have a PROXY protocol header.
 func (r Reader) KeysByCluster(ctx context.Context) ([]clusterset.ServiceKey, error) {
 	grants, err := caches.GrantsIn(ctx, r.Grants, "")
 	if err != nil {
@@ -47,6 +48,15 @@ func (r Reader) KeysByCluster(ctx context.Context) ([]clusterset.ServiceKey, err
 			return nil, err
 		}
 		result = append(result, keys...)
+	}
+	list := &mcsv1beta1.ServiceExportList{}
+	if err := r.Member.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list ServiceExports: %w", err)
+	}
+	for i := range list.Items {
+		if clusterset.HasProxyProtocol(&list.Items[i]) {
+			result = append(result, client.ObjectKeyFromObject(&list.Items[i]))
+		}
 	}
 	return result, nil
 }

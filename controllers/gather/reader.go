@@ -94,6 +94,9 @@ func (r Reader) read(ctx context.Context, result sources.Sources) (sources.Sourc
 		own.Selection = export.Selection(service)
 	}
 	result.Local = &own
+	if clusterset.HasProxyProtocol(found) && result.PublishesAddresses() {
+		result.Direct = r.Hub.Neighbors()
+	}
 	err = r.readGrants(ctx, &result)
 	return result, err
 }

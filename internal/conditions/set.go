@@ -17,7 +17,7 @@ import (
 // known are the types of the conditions that this version of the agent sets in a status that is its own.
 var known = []string{
 	string(mcsv1beta1.ServiceExportConditionValid), string(mcsv1beta1.ServiceExportConditionReady), string(mcsv1beta1.ServiceExportConditionConflict),
-	TypeOutdated, TypeDeletionPending, TypeSourceUnusable, TypePreferred, policyv1alpha1.ConditionAccepted, policyv1alpha1.ConditionEnforced,
+	TypeOutdated, TypeProxyProtocol, TypeDeletionPending, TypeSourceUnusable, TypePreferred, policyv1alpha1.ConditionAccepted, policyv1alpha1.ConditionEnforced,
 }
 
 // isLeftOver reports whether another version of the agent has set a condition: this one neither sets nor removes its type. Types with a domain

@@ -5,10 +5,12 @@ package hub
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/tombolo-mcs/tombolo/internal/liveness"
+	"github.com/tombolo-mcs/tombolo/internal/record"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -197,6 +199,20 @@ func (s *Store) Properties() map[clusterset.ClusterID]map[string]string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return maps.Clone(s.properties)
+}
+
+// Neighbors returns the other members of this cluster's network, sorted.
+func (s *Store) Neighbors() []clusterset.ClusterID {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var result []clusterset.ClusterID
+	for id, member := range s.members {
+		if id != s.own && record.NetworkOf(member) == s.network {
+			result = append(result, id)
+		}
+	}
+	slices.Sort(result)
+	return result
 }
 
 // Record returns the PublishedService of a cluster for a service; nil if there is none. It must not be changed.

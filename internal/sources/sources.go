@@ -29,6 +29,9 @@ type Sources struct {
 	GrantSurplus int
 	// NoMembers are the clusters to which the local export is granted and that are no members; none if the members are not known.
 	NoMembers []clusterset.ClusterID
+	// Direct are the other members that connect to the pods without a gateway, sorted. It is read only if the export has the annotation
+	// clusterset.AnnotationProxyProtocol (G14).
+	Direct []clusterset.ClusterID
 	// Rejection is why a ServiceExport exports nothing; nil if it exports, or if there is none.
 	Rejection *export.Rejection
 	// Hub has the exports of the other members, and this cluster's own records.

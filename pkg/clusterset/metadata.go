@@ -69,6 +69,9 @@ const (
 	// AnnotationGrantedOnly is an annotation of a ServiceExport: with any value but "false", the service is exported to no other cluster
 	// unless a ServiceExportGrant selects it (A1).
 	AnnotationGrantedOnly = "tombolo-mcs.io/granted-only"
+	// AnnotationProxyProtocol is an annotation of a ServiceExport: the numbers or names of TCP ports of the Service, separated by commas.
+	// Gateways begin the connections to them with a PROXY protocol header, version 2, which has the client's address (G14).
+	AnnotationProxyProtocol = "tombolo-mcs.io/proxy-protocol"
 	// LabelAutoExport is a label of Services and Namespaces: "true" exports the Service, or all Services of the Namespace, if the agent
 	// allows it. On a Service, any other value excludes it (P3).
 	LabelAutoExport = "tombolo-mcs.io/auto-export"
@@ -87,6 +90,12 @@ func IsManaged(labels map[string]string) bool { return labels[LabelManagedBy] ==
 func IsGrantedOnly(export metav1.Object) bool {
 	value, ok := export.GetAnnotations()[AnnotationGrantedOnly]
 	return ok && value != "false"
+}
+
+// HasProxyProtocol reports whether a ServiceExport has the annotation AnnotationProxyProtocol (G14).
+func HasProxyProtocol(export metav1.Object) bool {
+	_, ok := export.GetAnnotations()[AnnotationProxyProtocol]
+	return ok
 }
 
 // IsAutoExported reports whether the labels of a Service and of its Namespace ask for an automatic export (P3).

@@ -56,7 +56,7 @@ func (b backends) Endpoints(cluster clusterset.ClusterID, open wire.Open) (balan
 	}
 	return balance.Endpoints{
 		Addresses: addresses, Permit: func(address netip.AddrPort) error { return rules.Check(address.Addr().String(), listeningAt(address)) },
-		Affinity: service.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
+		Affinity: service.Spec.SessionAffinity == corev1.ServiceAffinityClientIP, HasProxyHeader: b.exports.hasProxyHeader(ctx, key, port),
 	}, nil
 }
 

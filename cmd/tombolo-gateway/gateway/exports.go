@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/internal/conditions"
+	"github.com/tombolo-mcs/tombolo/internal/export"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/wire"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -34,26 +36,28 @@ type exports struct {
 // exported is a service that is exported, or was until a moment ago.
 type exported struct {
 	grantedOnly bool
+	// proxied is the ServiceExport's metadata if it has ports with a PROXY protocol header; nil if it has none (G14).
+	proxied metav1.Object
 	// until is the end of the grace after a withdrawal; zero while the service is exported.
 	until time.Time
 }
 
 // observe notes the state of a ServiceExport, which is nil if it was deleted. A service that is withdrawn is served for withdrawalGrace, and
 // then its streams end. If the hub's administrator no longer allows it, they end at once.
-func (e *exports) observe(key clusterset.ServiceKey, export *mcsv1beta1.ServiceExport) {
+func (e *exports) observe(key clusterset.ServiceKey, found *mcsv1beta1.ServiceExport) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before, was := e.known[key]
 	now := before
-	if export != nil {
-		now.grantedOnly = clusterset.IsGrantedOnly(export)
+	if found != nil {
+		now.grantedOnly, now.proxied = clusterset.IsGrantedOnly(found), proxiedBy(found)
 	}
 	switch {
-	case export != nil && isExported(export):
+	case found != nil && isExported(found):
 		now.until = time.Time{}
 	case !was:
 		return
-	case export != nil && isForbidden(export):
+	case found != nil && isForbidden(found):
 		e.end(key)
 		return
 	case before.until.IsZero():
@@ -94,6 +98,25 @@ func (e *exports) refusal(ctx context.Context, key clusterset.ServiceKey) *wire.
 		return notExported(key, "the ServiceExport is not valid, or the hub's administrator does not allow it")
 	}
 	return nil
+}
+
+// hasProxyHeader reports whether connections to a port of a service begin with a PROXY protocol header (G14). A service that was withdrawn a
+// moment ago is as it was.
+func (e *exports) hasProxyHeader(ctx context.Context, key clusterset.ServiceKey, port clusterset.Port) bool {
+	if now, ok := e.get(key); ok {
+		return now.proxied != nil && export.HasProxyHeader(now.proxied, port)
+	}
+	var found mcsv1beta1.ServiceExport
+	return e.cache.Get(ctx, key, &found, client.UnsafeDisableDeepCopy) == nil && export.HasProxyHeader(&found, port)
+}
+
+// proxiedBy returns the metadata of an export that HasProxyHeader needs.
+func proxiedBy(from *mcsv1beta1.ServiceExport) metav1.Object {
+	text, ok := from.Annotations[clusterset.AnnotationProxyProtocol]
+	if !ok {
+		return nil
+	}
+	return &metav1.ObjectMeta{Annotations: map[string]string{clusterset.AnnotationProxyProtocol: text}}
 }
 
 // isGrantedOnly reports whether an export is for granted clients only, or was when it was withdrawn, or may be.

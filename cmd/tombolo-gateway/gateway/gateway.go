@@ -98,7 +98,7 @@ func newGateway(ctx context.Context, options Options, cache client.Reader, recor
 	g.clients.addresses, g.clients.lag = options.PodIPs, proxyLag
 	g.clients.serve = func(ctx context.Context, client loop.Accepted, to ports.Owner, ended func()) {
 		from := client.Peer.Addr()
-		request := requestOf(to, from)
+		request := requestOf(to, client.Peer)
 		if g.near.refusesClient(ctx, from) {
 			g.importer.Refuse(client, to.Cluster, request, errTransit)
 			g.logRefused(to, from, errTransit)

@@ -258,7 +258,7 @@ func TestPortOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, refusal := portOf(&test.service, requestOf(ports.Owner{Service: clusterset.ServiceKey{Namespace: "shop", Name: "web"}, Port: int32(test.port), Hostname: test.hostname}, netip.MustParseAddr("10.1.0.1")))
+			got, refusal := portOf(&test.service, requestOf(ports.Owner{Service: clusterset.ServiceKey{Namespace: "shop", Name: "web"}, Port: int32(test.port), Hostname: test.hostname}, netip.MustParseAddrPort("10.1.0.1:1024")))
 			text := ""
 			if refusal != nil {
 				text = refusal.Text

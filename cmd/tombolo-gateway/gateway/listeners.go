@@ -162,9 +162,9 @@ func (l *listeners) accept(ctx context.Context, from *listener) {
 var errTransit = &wire.Refusal{Code: wire.CodeDenied, Text: "the client is a gateway of this cluster: an export leads to an import"}
 
 // requestOf returns the OPEN frame for a client.
-func requestOf(to ports.Owner, from netip.Addr) wire.Open {
+func requestOf(to ports.Owner, from netip.AddrPort) wire.Open {
 	return wire.Open{
 		Protocol: wire.ProtocolTCP, Namespace: to.Service.Namespace, Service: to.Service.Name, Port: uint16(to.Port), Hostname: to.Hostname,
-		Client: from,
+		Client: from.Addr(), ClientPort: from.Port(),
 	}
 }

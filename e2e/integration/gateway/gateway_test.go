@@ -341,6 +341,7 @@ func TestGateways(t *testing.T) {
 	})
 	t.Run("headless", func(t *testing.T) { testHeadless(t, e, k.Namespace) })
 	t.Run("headless pods that roll", func(t *testing.T) { testRolling(t, e, k.Namespace) })
+	t.Run("PROXY protocol", func(t *testing.T) { testProxied(t, e, k.Namespace) })
 	t.Run("access", func(t *testing.T) { testAccess(t, e, k, e.answers(t, "a", "b", k)) })
 	t.Run("a client is denied again", func(t *testing.T) { testDeniedAgain(t, e, private) })
 	t.Run("a gateway that stops ends no stream", func(t *testing.T) {

@@ -23,6 +23,8 @@ type Endpoints struct {
 	Permit func(netip.AddrPort) error
 	// Affinity is set if the service has session affinity: a client gets the same endpoint at every gateway of the cluster.
 	Affinity bool
+	// HasProxyHeader is set if connections to them begin with a PROXY protocol header (G14).
+	HasProxyHeader bool
 }
 
 // Balancer counts the streams to each endpoint.

@@ -5,6 +5,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -71,8 +72,8 @@ func (l *Listener) Accept() (Accepted, error) {
 	if l.raw.Read(func(listening uintptr) bool {
 		for {
 			fd, from, err = accept(int(listening))
-			if err != unix.EINTR && err != unix.ECONNABORTED {
-				return err != unix.EAGAIN
+			if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ECONNABORTED) {
+				return !errors.Is(err, unix.EAGAIN)
 			}
 		}
 	}) != nil {
@@ -120,7 +121,7 @@ func connect(to netip.AddrPort) (int, error) {
 	if err = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err == nil {
 		err = unix.Connect(fd, address)
 	}
-	if err != nil && err != unix.EINPROGRESS && err != unix.EINTR { // neither ends the attempt (connect(2))
+	if err != nil && !errors.Is(err, unix.EINPROGRESS) && !errors.Is(err, unix.EINTR) { // neither ends the attempt (connect(2))
 		_ = unix.Close(fd)
 		return -1, err
 	}

@@ -26,9 +26,8 @@ const (
 	fieldClient          = 6
 	fieldClientNamespace = 7
 	fieldServiceAccount  = 8
-	fieldUnidentified    = 10 // 9 is reserved
-
-	lastField = 8 // of those that are sent before others
+	fieldClientPort      = 9
+	fieldUnidentified    = 10
 )
 
 // Open is the payload of OPEN: the backend that a stream leads to, and its client.
@@ -41,6 +40,8 @@ type Open struct {
 	Hostname string
 	// Client is the address of the client, which the importing gateway states.
 	Client netip.Addr
+	// ClientPort is the port of the client; 0 if the importing gateway does not state it.
+	ClientPort uint16
 	// ClientNamespace and ServiceAccount are empty if the client is unknown.
 	ClientNamespace, ServiceAccount string
 	// Unidentified is set if the importing gateway has not waited until it knows who the client is: the stream must be refused with
@@ -60,15 +61,13 @@ func (o Open) Encode() []byte {
 	b = appendField(b, fieldClient, o.Client.Unmap().AsSlice())
 	b = appendField(b, fieldClientNamespace, []byte(o.ClientNamespace))
 	b = appendField(b, fieldServiceAccount, []byte(o.ServiceAccount))
-	i := 0
-	for i < len(o.Skipped) && o.Skipped[i] < fieldUnidentified {
-		i += 3 + int(binary.BigEndian.Uint16(o.Skipped[i+1:]))
+	if o.ClientPort != 0 {
+		b = appendField(b, fieldClientPort, binary.BigEndian.AppendUint16(nil, o.ClientPort))
 	}
-	b = append(b, o.Skipped[:i]...)
 	if o.Unidentified {
 		b = appendField(b, fieldUnidentified, []byte{1})
 	}
-	return append(b, o.Skipped[i:]...)
+	return append(b, o.Skipped...)
 }
 
 func appendField(b []byte, field byte, value []byte) []byte {
@@ -95,7 +94,7 @@ func DecodeOpen(b []byte) (Open, error) {
 			return Open{}, malformed("fields are not in ascending order")
 		}
 		last = field &^ critical
-		if last > lastField && field != fieldUnidentified && field&critical == 0 {
+		if last > fieldUnidentified && field&critical == 0 {
 			o.Skipped = append(o.Skipped, rest[:3+length]...)
 		} else if !o.set(field, rest[3:3+length]) {
 			return Open{}, malformed("a field is unknown or not valid")
@@ -141,6 +140,12 @@ func (o *Open) set(field byte, value []byte) bool {
 	case fieldServiceAccount:
 		o.ServiceAccount = string(value)
 		return isSubdomain(o.ServiceAccount)
+	case fieldClientPort:
+		if len(value) != 2 {
+			return false
+		}
+		o.ClientPort = binary.BigEndian.Uint16(value)
+		return o.ClientPort != 0
 	case fieldUnidentified:
 		o.Unidentified = true
 		return len(value) == 1 && value[0] == 1

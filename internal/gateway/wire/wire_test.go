@@ -41,11 +41,14 @@ func TestOpen(t *testing.T) {
 		refusal string
 	}{
 		"all fields":             {input: full, want: sample()},
-		"an optional extension":  {input: append(full, 9, 0, 1, 'x'), want: func() Open { o := sample(); o.Skipped = []byte{9, 0, 1, 'x'}; return o }()},
+		"an optional extension":  {input: append(full, 11, 0, 1, 'x'), want: func() Open { o := sample(); o.Skipped = []byte{11, 0, 1, 'x'}; return o }()},
+		"a client's port":        {input: append(full, 9, 0, 2, 1, 2), want: func() Open { o := sample(); o.ClientPort = 258; return o }()},
+		"a port of one byte":     {input: append(full, 9, 0, 1, 1), refusal: "refused: MalformedOpen: a field is unknown or not valid"},
+		"port 0":                 {input: append(full, 9, 0, 2, 0, 0), refusal: "refused: MalformedOpen: a field is unknown or not valid"},
 		"not identified":         {input: append(full, 10, 0, 1, 1), want: unidentified(nil)},
-		"and two extensions":     {input: append(full, 9, 0, 1, 'x', 10, 0, 1, 1, 11, 0, 1, 'y'), want: unidentified([]byte{9, 0, 1, 'x', 11, 0, 1, 'y'})},
+		"and two extensions":     {input: append(full, 10, 0, 1, 1, 11, 0, 1, 'x', 12, 0, 1, 'y'), want: unidentified([]byte{11, 0, 1, 'x', 12, 0, 1, 'y'})},
 		"neither":                {input: append(full, 10, 0, 1, 0), refusal: "refused: MalformedOpen: a field is unknown or not valid"},
-		"a critical extension":   {input: append(full, 9|0x80, 0, 1, 'x'), refusal: "refused: MalformedOpen: a field is unknown or not valid"},
+		"a critical extension":   {input: append(full, 11|0x80, 0, 1, 'x'), refusal: "refused: MalformedOpen: a field is unknown or not valid"},
 		"a field twice":          {input: append(full, full...), refusal: "refused: MalformedOpen: fields are not in ascending order"},
 		"a field is cut off":     {input: full[:len(full)-1], refusal: "refused: MalformedOpen: a field is empty or cut off"},
 		"the header is cut off":  {input: append(full, 9, 0), refusal: "refused: MalformedOpen: a field is cut off"},
