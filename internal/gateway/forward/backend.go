@@ -101,22 +101,19 @@ func (b *backend) connected() {
 	b.attempt, b.leave, b.peer = nil, a.leave, a.endpoints.Addresses[a.tried-1]
 	b.closed = b.carrier.exporter.Metrics.opened(b.carrier.conn.Cluster)
 	b.local = tunnel.NewLocal(a.socket, b.carrier.exporter.Buffers)
-	if a.endpoints.HasProxyHeader && !b.sendProxyHeader() {
-		b.refuse(&wire.Refusal{Code: wire.CodeUnreachable, Text: "the endpoint has not accepted the PROXY protocol header"})
-		return
+	if a.endpoints.HasProxyHeader {
+		header, err := proxyHeader(b.carrier.conn.Cluster, b.request)
+		if err != nil {
+			b.refuse(&wire.Refusal{Code: wire.CodeInternal, Text: "the client's address cannot be encoded"})
+			return
+		}
+		b.prefix = header
 	}
 	b.on(stream.Event{Kind: stream.Connected})
 	b.pump()
-}
-
-// sendProxyHeader reports whether the connection has taken the header: it is empty, so it takes all or is lost.
-func (b *backend) sendProxyHeader() bool {
-	header, err := proxyHeader(b.carrier.conn.Cluster, b.request)
-	if err != nil {
-		return false
+	if !b.IsOver() {
+		b.write(nil) // the header alone, if the client has sent nothing
 	}
-	n, err := b.local.Write(header)
-	return err == nil && n == len(header)
 }
 
 // Ready implements loop.Handler.

@@ -31,6 +31,8 @@ type flow struct {
 	// chunk is what was read from the local socket last, and pending what it has not taken: a part of the last frame.
 	chunk   tunnel.Chunk
 	pending []byte
+	// prefix is written before the first bytes of the stream, with them if they are there already.
+	prefix []byte
 	// shut is set when nothing more will be written to the local socket.
 	shut bool
 	// bytes counts the bytes that were copied to and from the local socket.
@@ -70,12 +72,9 @@ func (f *flow) perform(a stream.Action) {
 		f.send(wire.TypeOpened, nil)
 	case stream.WriteLocal:
 		f.bytes(0, len(a.Data))
-		f.pending = a.Data
-		f.writeLocal()
-		if len(f.pending) > 0 {
-			f.on(stream.Event{Kind: stream.LocalBlocked})
-		}
+		f.write(a.Data)
 	case stream.ShutLocal:
+		f.write(nil)
 		f.shut = true
 		f.local.CloseWrite()
 	case stream.CloseLocal:
@@ -87,6 +86,21 @@ func (f *flow) perform(a stream.Action) {
 		}
 	default:
 		f.side.perform(a)
+	}
+}
+
+// write writes bytes to the local socket, and the prefix before the first ones.
+func (f *flow) write(data []byte) {
+	if len(f.prefix) > 0 {
+		data, f.prefix = append(f.prefix, data...), nil
+	}
+	if len(data) == 0 {
+		return
+	}
+	f.pending = data
+	f.writeLocal()
+	if len(f.pending) > 0 {
+		f.on(stream.Event{Kind: stream.LocalBlocked})
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/tombolo-mcs/tombolo/internal/check"
-	"github.com/tombolo-mcs/tombolo/internal/gateway/loop"
 )
 
 // proxyingHAProxy answers requests at a listening socket, which it inherits, with the address of the client that the PROXY protocol header has.
@@ -49,14 +48,7 @@ func TestProxiedToHAProxy(t *testing.T) {
 	haproxy.Stdout, haproxy.Stderr = &said, &said
 	check.Must(t, haproxy.Start())
 	t.Cleanup(func() { _ = haproxy.Wait() }) // the context is done before
-	both := trusts(t, "east", "west")
-	_, gateway := exporterWith(t, func(e *Exporter) { e.Backends = proxied{listener.Addr()} }, both["west"])
-	i, _ := importer(t, both["east"], gateway)
-	address := accept(t, func(client loop.Accepted) {
-		from := web
-		from.Client, from.ClientPort = client.Peer.Addr(), client.Peer.Port()
-		i.Serve(t.Context(), client, "west", from, func(error) {})
-	}).Addr().String()
+	address, _ := throughProxied(t, listener.Addr())
 	client, err := net.Dial("tcp", address)
 	check.Must(t, err)
 	defer client.Close()

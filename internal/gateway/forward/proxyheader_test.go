@@ -6,12 +6,14 @@ package forward
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/pires/go-proxyproto"
@@ -67,13 +69,29 @@ func (p proxied) Endpoints(clusterset.ClusterID, wire.Open) (balance.Endpoints, 
 	return balance.Endpoints{Addresses: []netip.AddrPort{p.to.(*net.TCPAddr).AddrPort()}, HasProxyHeader: true}, nil
 }
 
+// throughProxied returns where clients connect to a backend that gets a header, and their streams when they have ended.
+func throughProxied(t *testing.T, backend net.Addr) (address string, ended chan Access) {
+	t.Helper()
+	ended = make(chan Access, 1)
+	both := trusts(t, "east", "west")
+	_, gateway := exporterWith(t, func(e *Exporter) {
+		e.Backends, e.Access = proxied{backend}, func(a Access) { ended <- a }
+	}, both["west"])
+	i, _ := importer(t, both["east"], gateway)
+	return accept(t, func(client loop.Accepted) {
+		from := web
+		from.Client, from.ClientPort = client.Peer.Addr(), client.Peer.Port()
+		i.Serve(context.Background(), client, "west", from, func(error) {})
+	}).Addr().String(), ended
+}
+
 // A backend reads the address of the client from the header, and after it what the client sends, also if the client has sent it before the
-// stream was open. The header is not counted as a byte of the stream.
+// stream was open. It also reads it if the client sends nothing, or waits for the backend. The header is not counted as bytes of the stream.
 //
 // spec: G14, G11
 func TestProxied(t *testing.T) {
 	t.Parallel()
-	backend := serve(t, func(conn *net.TCPConn) {
+	address, ended := throughProxied(t, serve(t, func(conn *net.TCPConn) {
 		defer conn.Close()
 		reader := bufio.NewReader(conn)
 		header, err := proxyproto.Read(reader)
@@ -81,26 +99,40 @@ func TestProxied(t *testing.T) {
 			t.Errorf("reading the header: %v", err)
 			return
 		}
-		body, _ := io.ReadAll(reader)
-		_, _ = fmt.Fprintf(conn, "%s said %s", header.SourceAddr, body)
-	})
-	logged := make(chan Access, 1)
-	both := trusts(t, "east", "west")
-	_, gateway := exporterWith(t, func(e *Exporter) {
-		e.Backends, e.Access = proxied{backend.Addr()}, func(a Access) { logged <- a }
-	}, both["west"])
-	i, _ := importer(t, both["east"], gateway)
-	address := accept(t, func(client loop.Accepted) {
-		from := web
-		from.Client, from.ClientPort = client.Peer.Addr(), client.Peer.Port()
-		i.Serve(t.Context(), client, "west", from, func(error) {})
-	}).Addr().String()
-	client := dial(t, address)
-	_, err := client.Write([]byte("hello"))
-	check.Must(t, err)
-	check.Must(t, client.CloseWrite())
-	answer, err := io.ReadAll(client)
-	check.Must(t, err)
-	check.Equal(t, "answer", fmt.Sprintf("%s said hello", client.LocalAddr()), string(answer))
-	check.Equal(t, "bytes from the client", int64(len("hello")), (<-logged).Received)
+		_, _ = fmt.Fprintln(conn, header.SourceAddr)
+		_, _ = io.Copy(conn, reader)
+	}).Addr())
+	for name, test := range map[string]struct {
+		said string
+		late bool // the client speaks after the backend
+	}{"it speaks first": {said: "hello"}, "it sends nothing": {}, "it speaks last": {"hello", true}, "it sends much": {said: strings.Repeat("much", 1<<18)}} {
+		client := dial(t, address)
+		say := func() { // the echo shows whether all was sent
+			_, _ = io.WriteString(client, test.said)
+			_ = client.CloseWrite()
+		}
+		if !test.late {
+			go say()
+		}
+		reader := bufio.NewReader(client)
+		line, err := reader.ReadString('\n')
+		check.Must(t, err)
+		check.Equal(t, name+": client", client.LocalAddr().String()+"\n", line)
+		if test.late {
+			say()
+		}
+		echoed, err := io.ReadAll(reader)
+		check.Must(t, err)
+		check.Equal(t, name+": echo", test.said, string(echoed))
+		check.Equal(t, name+": bytes from the client", int64(len(test.said)), (<-ended).Received)
+	}
+}
+
+func BenchmarkProxyHeader(b *testing.B) {
+	request := wire.Open{Port: 80, Client: netip.MustParseAddr("10.1.0.9"), ClientPort: 4711, ClientNamespace: "shop", ServiceAccount: "front.end"}
+	for b.Loop() {
+		if _, err := proxyHeader("east", request); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
