@@ -17,6 +17,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/dashboard"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/picture"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/watch"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -30,33 +32,33 @@ const (
 
 // large returns the status of a large clusterset: every cluster imports every service, from three exporters in three networks. Each tenth
 // service has a problem, and the endpoints of one service are as given.
-func large(ready int) survey.Status {
-	s := survey.Status{Time: metav1.Now(), Hub: "https://hub.example"}
+func large(ready int) assess.Status {
+	s := assess.Status{Time: metav1.Now(), Hub: "https://hub.example"}
 	var ids []clusterset.ClusterID
 	for i := range manyClusters {
 		id := clusterset.ClusterID(fmt.Sprintf("cluster-%03d", i))
 		ids = append(ids, id)
-		s.Members = append(s.Members, survey.MemberStatus{
+		s.Members = append(s.Members, assess.MemberStatus{
 			ID: id, Network: networkOf(i), State: survey.StateConnected, Publication: "Complete", Context: string(id),
 			Exports: 3 * manyServices / manyClusters, Imports: new(manyServices),
 		})
 	}
 	for i := range manyServices {
-		service := survey.ServiceStatus{
+		service := assess.ServiceStatus{
 			Namespace: fmt.Sprintf("team-%02d", i%50), Name: fmt.Sprintf("service-%04d", i), Type: "ClusterSetIP", Ports: []string{"http:8080/TCP"}, Importers: ids,
 		}
 		for j := range 3 {
 			exporter := (i + 33*j) % manyClusters
-			service.Exporters = append(service.Exporters, survey.ExporterStatus{Cluster: ids[exporter], Endpoints: 3, ReadyEndpoints: 3})
+			service.Exporters = append(service.Exporters, assess.ExporterStatus{Cluster: ids[exporter], Endpoints: 3, ReadyEndpoints: 3})
 			for importer, id := range ids {
 				if networkOf(importer) != networkOf(exporter) {
-					service.Paths = append(service.Paths, survey.PathStatus{Importer: id, Exporter: ids[exporter], Path: survey.PathGateways})
+					service.Paths = append(service.Paths, assess.PathStatus{Importer: id, Exporter: ids[exporter], Path: assess.PathGateways})
 				}
 			}
 		}
 		if i%10 == 0 {
-			s.Problems = append(s.Problems, survey.Problem{
-				Severity: survey.SeverityWarning, Reason: survey.ReasonConflict, Service: service.Key(),
+			s.Problems = append(s.Problems, assess.Problem{
+				Severity: assess.SeverityWarning, Reason: assess.ReasonConflict, Service: service.Key(),
 				Message: "The exporters disagree on ports (using \"8080\"; cluster-001 disagrees).", Next: "See who says what: kubectl clusterset explain " + service.Key(),
 			})
 		}
@@ -94,7 +96,7 @@ func TestLarge(t *testing.T) {
 		t.Helper()
 		status := large(ready)
 		began := time.Now()
-		lab.Must(t, server.Publish(survey.Observation{Status: status}))
+		lab.Must(t, server.Publish(watch.Observation{Status: status}))
 		t.Logf("the command computes the page in %s", time.Since(began).Round(time.Millisecond))
 	}
 	publish(3)
@@ -137,17 +139,17 @@ func TestLarge(t *testing.T) {
 // TestHostileText: text of members is shown as it is, and never interpreted; and the page's policy would not run a script in it.
 func TestHostileText(t *testing.T) {
 	const hostile = `"><img src=x onerror="document.title='run'"><script>document.title='run'</script>`
-	s := survey.Status{
+	s := assess.Status{
 		Hub:      hostile,
-		Problems: []survey.Problem{{Severity: survey.SeverityError, Reason: hostile, Member: hostile, Service: hostile, Message: hostile, Next: hostile}},
-		Members:  []survey.MemberStatus{{ID: hostile, Network: hostile, State: hostile, Version: hostile, Publication: hostile, Context: hostile}},
-		Services: []survey.ServiceStatus{{
-			Namespace: hostile, Name: hostile, Type: hostile, Ports: []string{hostile}, Exporters: []survey.ExporterStatus{{Cluster: hostile}}, Importers: []clusterset.ClusterID{hostile},
+		Problems: []assess.Problem{{Severity: assess.SeverityError, Reason: hostile, Member: hostile, Service: hostile, Message: hostile, Next: hostile}},
+		Members:  []assess.MemberStatus{{ID: hostile, Network: hostile, State: hostile, Version: hostile, Publication: hostile, Context: hostile}},
+		Services: []assess.ServiceStatus{{
+			Namespace: hostile, Name: hostile, Type: hostile, Ports: []string{hostile}, Exporters: []assess.ExporterStatus{{Cluster: hostile}}, Importers: []clusterset.ClusterID{hostile},
 		}},
-		Unreached: []survey.UnreachedStatus{{Context: hostile, Error: hostile}},
+		Unreached: []assess.UnreachedStatus{{Context: hostile, Error: hostile}},
 	}
 	server, link := serve(t)
-	observation := survey.Observation{Status: s, Unanswered: []survey.Unanswered{{Context: hostile, Error: hostile}}}
+	observation := watch.Observation{Status: s, Unanswered: []watch.Unanswered{{Context: hostile, Error: hostile}}}
 	lab.Must(t, server.Publish(observation))
 	observation.Status.Services = nil
 	b := open(t, link, "Executing inline script violates the following Content Security Policy directive 'script-src 'self''")

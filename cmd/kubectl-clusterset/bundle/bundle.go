@@ -15,6 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/apiserver"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/explain"
 	"github.com/tombolo-mcs/tombolo/internal/hub"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -36,7 +39,7 @@ func Write(ctx context.Context, out io.Writer, found *survey.Clusterset, version
 	// Exported annotations are users' data: they must not be in a bug report.
 	members := found.ReadObjects(ctx)
 	a.addAnnotations(members)
-	status := survey.Assess(found.Hub, members, found.Unreached, found.Unread...)
+	status := assess.Assess(found.Hub, members, found.Unreached, found.Unread...)
 	versions := map[string]string{"kubectl-clusterset": version}
 	if err := a.hub(ctx, found.Hub, versions); err != nil {
 		return nil, err
@@ -107,7 +110,7 @@ func (a *archive) addRecordAnnotations(ctx context.Context, c client.Reader) {
 }
 
 // explanations adds the explanations of services with problems.
-func (a *archive) explanations(h *survey.Hub, status survey.Status) error {
+func (a *archive) explanations(h *survey.Hub, status assess.Status) error {
 	troubled := map[string]bool{}
 	for _, p := range status.Problems {
 		if p.Service != "" {
@@ -123,7 +126,7 @@ func (a *archive) explanations(h *survey.Hub, status survey.Status) error {
 		if !slices.Contains(names, s.Key()) {
 			continue
 		}
-		e, ok := h.Explain(clusterset.ServiceKey{Namespace: s.Namespace, Name: s.Name})
+		e, ok := explain.Service(h, clusterset.ServiceKey{Namespace: s.Namespace, Name: s.Name})
 		if !ok {
 			continue
 		}
@@ -181,7 +184,7 @@ func (a *archive) list(ctx context.Context, c client.Reader, name string, list c
 		return nil // a cluster without gateways, or a hub of an earlier version
 	}
 	if err != nil {
-		a.unreadf("%s: %s", name, survey.FailureOf(err, "").Message)
+		a.unreadf("%s: %s", name, apiserver.FailureOf(err, "").Message)
 		return nil
 	}
 	if list.GetContinue() != "" {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -27,7 +28,7 @@ type change struct {
 const maxChanges = 100
 
 // changesOf returns an entry for each change, up to maxChanges.
-func changesOf(c survey.Changes) []change {
+func changesOf(c assess.Changes) []change {
 	at := metav1.NewTime(c.Time)
 	var result []change
 	add := func(kind string, member clusterset.ClusterID, service, text string) {
@@ -54,7 +55,7 @@ func changesOf(c survey.Changes) []change {
 	return result[:min(maxChanges, len(result))]
 }
 
-func memberText(m survey.MemberStatus) string {
+func memberText(m assess.MemberStatus) string {
 	states := map[survey.State]string{survey.StateConnected: "connected", survey.StateSilent: "silent", survey.StateNeverConnected: "no heartbeat"}
 	text := fmt.Sprintf("%s, %d exports", states[m.State], m.Exports)
 	if m.Imports != nil {
@@ -66,7 +67,7 @@ func memberText(m survey.MemberStatus) string {
 	return text
 }
 
-func serviceText(s survey.ServiceStatus) string {
+func serviceText(s assess.ServiceStatus) string {
 	var exporters []string
 	for _, e := range s.Exporters {
 		exporters = append(exporters, fmt.Sprintf("%s (%d/%d ready)", e.Cluster, e.ReadyEndpoints, e.Endpoints))

@@ -9,7 +9,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/watch"
 )
 
 // update is what a browser gets: a whole page, or the difference from the page before.
@@ -35,7 +36,7 @@ type feed struct {
 	next chan struct{}
 
 	// What the next page is compared with.
-	status  survey.Status
+	status  assess.Status
 	page    page
 	rows    map[string][]byte
 	changes []change
@@ -44,7 +45,7 @@ type feed struct {
 func newFeed() *feed { return &feed{next: make(chan struct{})} }
 
 // publish makes an observation the current page.
-func (f *feed) publish(o survey.Observation) error {
+func (f *feed) publish(o watch.Observation) error {
 	shown := pageOf(o)
 	rows, encoded := map[string][]byte{}, make([]json.RawMessage, len(shown.services))
 	for i, r := range shown.services {
@@ -56,7 +57,7 @@ func (f *feed) publish(o survey.Observation) error {
 	}
 	var added []change
 	if f.rows != nil {
-		added = changesOf(survey.ChangesBetween(f.status, o.Status))
+		added = changesOf(assess.ChangesBetween(f.status, o.Status))
 	}
 	changes := slices.Concat(f.changes, added)
 	changes = changes[max(0, len(changes)-maxChanges):]

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/watch"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -19,9 +21,9 @@ type page struct {
 	// Hub is the URL of the hub.
 	Hub        string                   `json:"hub"`
 	Members    []member                 `json:"members"`
-	Problems   []survey.Problem         `json:"problems"`
-	Unreached  []survey.UnreachedStatus `json:"unreached"`
-	Unanswered []survey.Unanswered      `json:"unanswered"`
+	Problems   []assess.Problem         `json:"problems"`
+	Unreached  []assess.UnreachedStatus `json:"unreached"`
+	Unanswered []watch.Unanswered       `json:"unanswered"`
 	Links      []link                   `json:"links"`
 	services   []row
 }
@@ -80,27 +82,27 @@ const (
 )
 
 // rank returns the index of a path in lettersByRank.
-func rank(p survey.Path) int {
+func rank(p assess.Path) int {
 	switch p {
-	case survey.PathDirect:
+	case assess.PathDirect:
 		return 0
-	case survey.PathGateways:
+	case assess.PathGateways:
 		return 1
-	case survey.PathGatewaysUnreached:
+	case assess.PathGatewaysUnreached:
 		return 3
-	case survey.PathNone:
+	case assess.PathNone:
 		return 4
-	case survey.PathNotKnown:
+	case assess.PathNotKnown:
 	}
 	return 2 // also a path of a later version
 }
 
 // pageOf returns what the page shows of an observation.
-func pageOf(o survey.Observation) page {
+func pageOf(o watch.Observation) page {
 	s := o.Status
 	result := page{
-		Hub: s.Hub, Members: []member{}, Problems: append([]survey.Problem{}, s.Problems...),
-		Unreached: append([]survey.UnreachedStatus{}, s.Unreached...), Unanswered: append([]survey.Unanswered{}, o.Unanswered...),
+		Hub: s.Hub, Members: []member{}, Problems: append([]assess.Problem{}, s.Problems...),
+		Unreached: append([]assess.UnreachedStatus{}, s.Unreached...), Unanswered: append([]watch.Unanswered{}, o.Unanswered...),
 	}
 	columns, letters := map[clusterset.ClusterID]int{}, make([]byte, len(s.Members))
 	for i, m := range s.Members {
@@ -118,7 +120,7 @@ func pageOf(o survey.Observation) page {
 }
 
 // linksOf returns the worst path between each two networks, sorted.
-func linksOf(s survey.Status) []link {
+func linksOf(s assess.Status) []link {
 	networks, worst := map[clusterset.ClusterID]string{}, map[link]int{}
 	for _, m := range s.Members {
 		networks[m.ID] = m.Network
@@ -138,7 +140,7 @@ func linksOf(s survey.Status) []link {
 	return result
 }
 
-func memberOf(m survey.MemberStatus, now time.Time) member {
+func memberOf(m assess.MemberStatus, now time.Time) member {
 	result := member{
 		ID: m.ID, Network: m.Network, State: m.State, Version: m.Version, Publication: m.Publication, Exports: m.Exports, Imports: m.Imports, Context: m.Context,
 	}
@@ -150,7 +152,7 @@ func memberOf(m survey.MemberStatus, now time.Time) member {
 }
 
 // rowOf returns the row of a service. letters are those of members that do not import it.
-func rowOf(s survey.ServiceStatus, columns map[clusterset.ClusterID]int, letters []byte) row {
+func rowOf(s assess.ServiceStatus, columns map[clusterset.ClusterID]int, letters []byte) row {
 	imports := slices.Clone(letters)
 	for _, id := range s.Importers {
 		if i, ok := columns[id]; ok {
@@ -168,7 +170,7 @@ func rowOf(s survey.ServiceStatus, columns map[clusterset.ClusterID]int, letters
 	}
 	result := row{Namespace: s.Namespace, Name: s.Name, Type: string(s.Type), Ports: s.Ports, Imports: string(imports)}
 	for _, e := range s.Exporters {
-		differs := slices.ContainsFunc(s.Conflicts, func(c survey.ConflictStatus) bool { return slices.Contains(c.Disagree, e.Cluster) })
+		differs := slices.ContainsFunc(s.Conflicts, func(c assess.ConflictStatus) bool { return slices.Contains(c.Disagree, e.Cluster) })
 		result.Exporters = append(result.Exporters, exporter{e.Cluster, e.ReadyEndpoints, e.Endpoints, e.AtLeast, differs})
 	}
 	return result

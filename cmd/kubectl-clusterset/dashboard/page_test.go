@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/watch"
 	"github.com/tombolo-mcs/tombolo/internal/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -22,76 +24,76 @@ import (
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // observation returns services of namespace shop that east exports, each as in "web 1/2": name, ready and all endpoints.
-func observation(services ...string) survey.Observation {
-	s := survey.Status{Time: metav1.NewTime(now), Members: []survey.MemberStatus{{ID: "east", Network: "default", State: survey.StateConnected, Publication: "Complete"}}}
+func observation(services ...string) watch.Observation {
+	s := assess.Status{Time: metav1.NewTime(now), Members: []assess.MemberStatus{{ID: "east", Network: "default", State: survey.StateConnected, Publication: "Complete"}}}
 	for _, text := range services {
-		service, e := survey.ServiceStatus{Namespace: "shop"}, survey.ExporterStatus{Cluster: "east"}
+		service, e := assess.ServiceStatus{Namespace: "shop"}, assess.ExporterStatus{Cluster: "east"}
 		if _, err := fmt.Sscanf(text, "%s %d/%d", &service.Name, &e.ReadyEndpoints, &e.Endpoints); err != nil {
 			panic(err)
 		}
-		service.Exporters = []survey.ExporterStatus{e}
+		service.Exporters = []assess.ExporterStatus{e}
 		s.Services = append(s.Services, service)
 	}
-	return survey.Observation{Status: s}
+	return watch.Observation{Status: s}
 }
 
 // TestWorstPaths: the row of a service has the worst path of each importer.
 func TestWorstPaths(t *testing.T) {
 	t.Parallel()
 	const none = ""
-	path := func(importer, exporter clusterset.ClusterID, p survey.Path) survey.PathStatus {
-		return survey.PathStatus{Importer: importer, Exporter: exporter, Path: p}
+	path := func(importer, exporter clusterset.ClusterID, p assess.Path) assess.PathStatus {
+		return assess.PathStatus{Importer: importer, Exporter: exporter, Path: p}
 	}
 	for name, test := range map[string]struct {
 		importers string
 		unread    clusterset.ClusterID
-		paths     []survey.PathStatus
+		paths     []assess.PathStatus
 		want      string
 	}{
 		"no importer":             {none, none, nil, "..."},
 		"a cluster is not read":   {none, "b", nil, ".-."},
 		"direct":                  {"a c", none, nil, "d.d"},
-		"through gateways":        {"a b", none, []survey.PathStatus{path("b", "a", survey.PathGateways)}, "dg."},
-		"the worst counts":        {"b", none, []survey.PathStatus{path("b", "a", survey.PathNone), path("b", "c", survey.PathGateways)}, ".x."},
-		"not reached":             {"c", none, []survey.PathStatus{path("c", "b", survey.PathNotKnown), path("c", "a", survey.PathGatewaysUnreached)}, "..u"},
-		"a path of later version": {"c", none, []survey.PathStatus{path("c", "b", "Tunnels")}, "..?"},
-		"an importer that left":   {"a z", none, []survey.PathStatus{path("z", "a", survey.PathNone)}, "d.."},
+		"through gateways":        {"a b", none, []assess.PathStatus{path("b", "a", assess.PathGateways)}, "dg."},
+		"the worst counts":        {"b", none, []assess.PathStatus{path("b", "a", assess.PathNone), path("b", "c", assess.PathGateways)}, ".x."},
+		"not reached":             {"c", none, []assess.PathStatus{path("c", "b", assess.PathNotKnown), path("c", "a", assess.PathGatewaysUnreached)}, "..u"},
+		"a path of later version": {"c", none, []assess.PathStatus{path("c", "b", "Tunnels")}, "..?"},
+		"an importer that left":   {"a z", none, []assess.PathStatus{path("z", "a", assess.PathNone)}, "d.."},
 	} {
-		s := survey.Status{}
+		s := assess.Status{}
 		for _, id := range []clusterset.ClusterID{"a", "b", "c"} {
-			m := survey.MemberStatus{ID: id, Imports: new(0)}
+			m := assess.MemberStatus{ID: id, Imports: new(0)}
 			if id == test.unread {
 				m.Imports = nil
 			}
 			s.Members = append(s.Members, m)
 		}
-		service := survey.ServiceStatus{Namespace: "shop", Name: "web", Paths: test.paths}
+		service := assess.ServiceStatus{Namespace: "shop", Name: "web", Paths: test.paths}
 		for _, id := range strings.Fields(test.importers) {
 			service.Importers = append(service.Importers, clusterset.ClusterID(id))
 		}
-		s.Services = []survey.ServiceStatus{service}
-		check.Equal(t, name, test.want, pageOf(survey.Observation{Status: s}).services[0].Imports)
+		s.Services = []assess.ServiceStatus{service}
+		check.Equal(t, name, test.want, pageOf(watch.Observation{Status: s}).services[0].Imports)
 	}
 }
 
 // TestPage: exporters that differ, silent members, and the worst path between networks.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	s := survey.Status{
+	s := assess.Status{
 		Time: metav1.NewTime(now.Add(300 * time.Millisecond)),
-		Members: []survey.MemberStatus{
+		Members: []assess.MemberStatus{
 			{ID: "east", Network: "one", State: survey.StateConnected, Imports: new(2), Context: "east"},
 			{ID: "west", Network: "two", State: survey.StateSilent, SilentSeconds: new(int64(60))},
 		},
-		Services: []survey.ServiceStatus{
+		Services: []assess.ServiceStatus{
 			{
-				Namespace: "shop", Name: "web", Exporters: []survey.ExporterStatus{{Cluster: "east", Endpoints: 3, ReadyEndpoints: 2}, {Cluster: "west"}},
-				Importers: []clusterset.ClusterID{"east"}, Conflicts: []survey.ConflictStatus{{Disagree: []clusterset.ClusterID{"west"}}},
-				Paths: []survey.PathStatus{{Importer: "east", Exporter: "west", Path: survey.PathGateways}},
+				Namespace: "shop", Name: "web", Exporters: []assess.ExporterStatus{{Cluster: "east", Endpoints: 3, ReadyEndpoints: 2}, {Cluster: "west"}},
+				Importers: []clusterset.ClusterID{"east"}, Conflicts: []assess.ConflictStatus{{Disagree: []clusterset.ClusterID{"west"}}},
+				Paths: []assess.PathStatus{{Importer: "east", Exporter: "west", Path: assess.PathGateways}},
 			},
 			{
 				Namespace: "shop", Name: "cart", Importers: []clusterset.ClusterID{"east"},
-				Paths: []survey.PathStatus{{Importer: "east", Exporter: "west", Path: survey.PathGatewaysUnreached}},
+				Paths: []assess.PathStatus{{Importer: "east", Exporter: "west", Path: assess.PathGatewaysUnreached}},
 			},
 		},
 	}
@@ -101,30 +103,30 @@ func TestPage(t *testing.T) {
 			{ID: "east", Network: "one", State: survey.StateConnected, Imports: new(2), Context: "east"},
 			{ID: "west", Network: "two", State: survey.StateSilent, SilentSince: &since},
 		},
-		Problems: []survey.Problem{}, Unreached: []survey.UnreachedStatus{}, Unanswered: []survey.Unanswered{},
+		Problems: []assess.Problem{}, Unreached: []assess.UnreachedStatus{}, Unanswered: []watch.Unanswered{},
 		Links: []link{{"one", "two", "u"}},
 		services: []row{
 			{Namespace: "shop", Name: "web", Exporters: []exporter{{"east", 2, 3, false, false}, {"west", 0, 0, false, true}}, Imports: "g-"},
 			{Namespace: "shop", Name: "cart", Imports: "u-"},
 		},
 	}
-	check.Equal(t, "the page", want, pageOf(survey.Observation{Status: s}), cmp.AllowUnexported(page{}))
+	check.Equal(t, "the page", want, pageOf(watch.Observation{Status: s}), cmp.AllowUnexported(page{}))
 }
 
 // TestChanges: an entry says what has changed, and the list has a maximum length.
 func TestChanges(t *testing.T) {
 	t.Parallel()
-	c := survey.Changes{
+	c := assess.Changes{
 		Time:        now,
-		Appeared:    []survey.Problem{{Severity: survey.SeverityError, Reason: survey.ReasonMemberSilent, Member: "west", Message: "No heartbeat."}},
-		Solved:      []survey.Problem{{Reason: survey.ReasonConflict, Service: "shop/web"}},
-		Members:     []survey.MemberStatus{{ID: "west", State: survey.StateSilent, Exports: 2, Imports: new(1), Publication: "Partial"}},
-		MembersGone: []survey.MemberStatus{{ID: "mid"}},
-		Services: []survey.ServiceStatus{
-			{Namespace: "shop", Name: "web", Exporters: []survey.ExporterStatus{{Cluster: "east", Endpoints: 2, ReadyEndpoints: 1}}, Importers: []clusterset.ClusterID{"west"}},
+		Appeared:    []assess.Problem{{Severity: assess.SeverityError, Reason: assess.ReasonMemberSilent, Member: "west", Message: "No heartbeat."}},
+		Solved:      []assess.Problem{{Reason: assess.ReasonConflict, Service: "shop/web"}},
+		Members:     []assess.MemberStatus{{ID: "west", State: survey.StateSilent, Exports: 2, Imports: new(1), Publication: "Partial"}},
+		MembersGone: []assess.MemberStatus{{ID: "mid"}},
+		Services: []assess.ServiceStatus{
+			{Namespace: "shop", Name: "web", Exporters: []assess.ExporterStatus{{Cluster: "east", Endpoints: 2, ReadyEndpoints: 1}}, Importers: []clusterset.ClusterID{"west"}},
 			{Namespace: "shop", Name: "bad"},
 		},
-		ServicesGone: []survey.ServiceStatus{{Namespace: "shop", Name: "old"}},
+		ServicesGone: []assess.ServiceStatus{{Namespace: "shop", Name: "old"}},
 	}
 	var got []string
 	for _, entry := range changesOf(c) {
@@ -148,7 +150,7 @@ func TestChanges(t *testing.T) {
 func TestFeed(t *testing.T) {
 	t.Parallel()
 	f := newFeed()
-	publish := func(o survey.Observation) {
+	publish := func(o watch.Observation) {
 		t.Helper()
 		check.Must(t, f.publish(o))
 	}
@@ -169,7 +171,7 @@ func TestFeed(t *testing.T) {
 		t.Errorf("a browser with revision 3 gets %s, of revision %d", content, current)
 	}
 	another := observation("web 2/2")
-	another.Status.Members = append(another.Status.Members, survey.MemberStatus{ID: "west"})
+	another.Status.Members = append(another.Status.Members, assess.MemberStatus{ID: "west"})
 	publish(another)
 	check.Equal(t, "with another member, whose column no row has, a browser gets the whole page", true, isWhole(3))
 	for i := range 2 * maxChanges {

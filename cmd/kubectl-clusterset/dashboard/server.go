@@ -20,7 +20,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/explain"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/trace"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/watch"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -41,23 +44,23 @@ type Server struct {
 	guard *guard
 	feed  *feed
 	// picture returns the static picture of a status.
-	picture func(survey.Status) []byte
+	picture func(assess.Status) []byte
 	// streams and traces have an element for each that is in progress.
 	streams, traces chan struct{}
 
 	mu   sync.RWMutex
-	last *survey.Observation
+	last *watch.Observation
 }
 
 // New returns a server without data. picture returns the static picture of a status, as SVG.
-func New(picture func(survey.Status) []byte) *Server {
+func New(picture func(assess.Status) []byte) *Server {
 	return &Server{
 		guard: newGuard(), feed: newFeed(), picture: picture, streams: make(chan struct{}, maxStreams), traces: make(chan struct{}, 1),
 	}
 }
 
 // Publish shows an observation. It is called by one goroutine at a time.
-func (s *Server) Publish(o survey.Observation) error {
+func (s *Server) Publish(o watch.Observation) error {
 	s.mu.Lock()
 	s.last = &o
 	s.mu.Unlock()
@@ -150,8 +153,8 @@ func (s *Server) events(w http.ResponseWriter, request *http.Request) {
 // details is what the page shows of a service that is selected.
 type details struct {
 	// Service is absent if the hub has no records of it.
-	Service     *survey.ServiceStatus `json:"service,omitempty"`
-	Explanation *survey.Explanation   `json:"explanation,omitempty"`
+	Service     *assess.ServiceStatus `json:"service,omitempty"`
+	Explanation *explain.Explanation  `json:"explanation,omitempty"`
 }
 
 func (s *Server) service(w http.ResponseWriter, request *http.Request) {
@@ -160,7 +163,7 @@ func (s *Server) service(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	var result details
-	if i := slices.IndexFunc(o.Status.Services, func(s survey.ServiceStatus) bool { return s.Key() == key.String() }); i >= 0 {
+	if i := slices.IndexFunc(o.Status.Services, func(s assess.ServiceStatus) bool { return s.Key() == key.String() }); i >= 0 {
 		result.Service = &o.Status.Services[i]
 	}
 	if explanation, found := o.Explain(request.Context(), key); found {
@@ -184,7 +187,7 @@ func (s *Server) trace(w http.ResponseWriter, request *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(request.Context(), traceTimeout)
 	defer cancel()
-	result, err := survey.Trace(ctx, survey.TraceOptions{Clusterset: o.Clusterset, Key: key, Resolve: survey.ClusterDNS, Settle: survey.DefaultSettle})
+	result, err := trace.Run(ctx, trace.Options{Clusterset: o.Clusterset, Key: key, Resolve: trace.ClusterDNS, Settle: trace.DefaultSettle})
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
@@ -193,7 +196,7 @@ func (s *Server) trace(w http.ResponseWriter, request *http.Request) {
 }
 
 // selected returns the service that a request names, and what is known at present.
-func (s *Server) selected(w http.ResponseWriter, request *http.Request) (*survey.Observation, clusterset.ServiceKey, bool) {
+func (s *Server) selected(w http.ResponseWriter, request *http.Request) (*watch.Observation, clusterset.ServiceKey, bool) {
 	query := request.URL.Query()
 	key := clusterset.ServiceKey{Namespace: query.Get("namespace"), Name: query.Get("name")}
 	if len(validation.IsDNS1123Label(key.Namespace)) > 0 || len(validation.IsDNS1123Label(key.Name)) > 0 {
@@ -205,7 +208,7 @@ func (s *Server) selected(w http.ResponseWriter, request *http.Request) (*survey
 }
 
 // observation returns what is known at present. If nothing is, it replies that, and returns false.
-func (s *Server) observation(w http.ResponseWriter) (*survey.Observation, bool) {
+func (s *Server) observation(w http.ResponseWriter) (*watch.Observation, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.last == nil {

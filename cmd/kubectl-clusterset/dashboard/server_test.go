@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
 	"github.com/tombolo-mcs/tombolo/internal/check"
 )
 
@@ -29,7 +29,7 @@ func serve(t *testing.T) served {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
 	check.Must(t, err)
-	s := New(func(survey.Status) []byte { return []byte("<svg/>") })
+	s := New(func(assess.Status) []byte { return []byte("<svg/>") })
 	link, err := url.Parse(s.URL(listener.Addr()))
 	check.Must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
@@ -185,7 +185,7 @@ func (s served) stream(t *testing.T, c *http.Client) stream {
 type sent struct {
 	Whole    bool
 	Members  []member
-	Problems []survey.Problem
+	Problems []assess.Problem
 	Services []row
 	Gone     []string
 	Changes  []change

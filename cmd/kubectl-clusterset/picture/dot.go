@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
 )
 
 // maxLabel is the maximum length of a label in a graph.
@@ -17,7 +18,7 @@ const maxLabel = 120
 // DOT returns the clusterset as a graph in graphviz' language: an arrow from each exporter to the service, and a dashed one from
 // the service to each importer that does not export it, or that reaches another exporter through gateways. If there are several
 // networks, each is a box around its members, and an arrow to an importer says how this reaches the exporters.
-func DOT(s survey.Status) []byte {
+func DOT(s assess.Status) []byte {
 	var out bytes.Buffer
 	services, left := shown(s)
 	fmt.Fprintf(&out, "digraph clusterset {\n  label=%s;\n", quote(heading(s, len(s.Services))))
@@ -39,8 +40,8 @@ func DOT(s survey.Status) []byte {
 	return out.Bytes()
 }
 
-func writeMembers(out *bytes.Buffer, members []survey.MemberStatus) {
-	several := len(survey.Networks(members)) > 1
+func writeMembers(out *bytes.Buffer, members []assess.MemberStatus) {
+	several := len(assess.Networks(members)) > 1
 	network := ""
 	for i, m := range byNetwork(members) {
 		if several && (i == 0 || m.Network != network) {
@@ -61,7 +62,7 @@ func writeMembers(out *bytes.Buffer, members []survey.MemberStatus) {
 	}
 }
 
-func writeEdges(out *bytes.Buffer, s survey.Status, service survey.ServiceStatus) {
+func writeEdges(out *bytes.Buffer, s assess.Status, service assess.ServiceStatus) {
 	node := quote("service " + service.Key())
 	for _, e := range service.Exporters {
 		colour := "blue"

@@ -9,24 +9,24 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // pathWords are the words for paths, from the best to the worst.
 var pathWords = []struct {
-	path         survey.Path
+	path         assess.Path
 	text, colour string
 }{
-	{survey.PathDirect, "direct", faint},
-	{survey.PathGateways, "through gateways", faint},
-	{survey.PathNotKnown, "through gateways, not known whether they are reached", orange},
-	{survey.PathGatewaysUnreached, "gateways are not reached", alarm},
-	{survey.PathNone, "cannot be used", alarm},
+	{assess.PathDirect, "direct", faint},
+	{assess.PathGateways, "through gateways", faint},
+	{assess.PathNotKnown, "through gateways, not known whether they are reached", orange},
+	{assess.PathGatewaysUnreached, "gateways are not reached", alarm},
+	{assess.PathNone, "cannot be used", alarm},
 }
 
 // rank returns the place of a path in pathWords. A path that is not there is not known.
-func rank(path survey.Path) int {
+func rank(path assess.Path) int {
 	for i, word := range pathWords {
 		if word.path == path {
 			return i
@@ -36,7 +36,7 @@ func rank(path survey.Path) int {
 }
 
 // sourcesOf returns how a member reaches the other exporters of a service, a few words for each path, and the rank of the worst path.
-func sourcesOf(s survey.ServiceStatus, importer clusterset.ClusterID) ([]string, int) {
+func sourcesOf(s assess.ServiceStatus, importer clusterset.ClusterID) ([]string, int) {
 	exporters, worst := make([][]clusterset.ClusterID, len(pathWords)), 0
 	for _, e := range s.Exporters {
 		if e.Cluster == importer {
@@ -73,20 +73,20 @@ func joined(ids []clusterset.ClusterID) string {
 }
 
 // hasPaths reports whether members are in several networks, or reach exporters in another manner than directly.
-func hasPaths(s survey.Status) bool {
-	return len(survey.Networks(s.Members)) > 1 || slices.ContainsFunc(s.Services, func(service survey.ServiceStatus) bool { return len(service.Paths) > 0 })
+func hasPaths(s assess.Status) bool {
+	return len(assess.Networks(s.Members)) > 1 || slices.ContainsFunc(s.Services, func(service assess.ServiceStatus) bool { return len(service.Paths) > 0 })
 }
 
 // byNetwork returns the members sorted by their networks.
-func byNetwork(members []survey.MemberStatus) []survey.MemberStatus {
+func byNetwork(members []assess.MemberStatus) []assess.MemberStatus {
 	result := slices.Clone(members)
-	slices.SortStableFunc(result, func(a, b survey.MemberStatus) int { return cmp.Compare(a.Network, b.Network) })
+	slices.SortStableFunc(result, func(a, b assess.MemberStatus) int { return cmp.Compare(a.Network, b.Network) })
 	return result
 }
 
 // drawNetworks draws the networks above the members, if there are several, and a line between them.
 func (m *matrix) drawNetworks() {
-	if len(survey.Networks(m.status.Members)) < 2 {
+	if len(assess.Networks(m.status.Members)) < 2 {
 		return
 	}
 	for i, member := range m.status.Members {

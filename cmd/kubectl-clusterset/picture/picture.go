@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -23,7 +24,7 @@ import (
 const maxServices = 200
 
 // shown returns the services to draw, in their order, and the number of those left out. Services with problems are preferred.
-func shown(s survey.Status) ([]survey.ServiceStatus, int) {
+func shown(s assess.Status) ([]assess.ServiceStatus, int) {
 	if len(s.Services) <= maxServices {
 		return s.Services, 0
 	}
@@ -32,37 +33,37 @@ func shown(s survey.Status) ([]survey.ServiceStatus, int) {
 		troubled[p.Service] = true
 	}
 	byNeed := slices.Clone(s.Services)
-	rank := func(service survey.ServiceStatus) int {
+	rank := func(service assess.ServiceStatus) int {
 		if troubled[service.Key()] {
 			return 0
 		}
 		return 1
 	}
-	slices.SortStableFunc(byNeed, func(a, b survey.ServiceStatus) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(byNeed, func(a, b assess.ServiceStatus) int { return cmp.Compare(rank(a), rank(b)) })
 	result := byNeed[:maxServices]
-	slices.SortStableFunc(result, func(a, b survey.ServiceStatus) int {
+	slices.SortStableFunc(result, func(a, b assess.ServiceStatus) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return result, len(s.Services) - maxServices
 }
 
 // exporter returns the exporter status of a cluster, and false if it does not export the service.
-func exporter(s survey.ServiceStatus, id clusterset.ClusterID) (survey.ExporterStatus, bool) {
-	i := slices.IndexFunc(s.Exporters, func(e survey.ExporterStatus) bool { return e.Cluster == id })
+func exporter(s assess.ServiceStatus, id clusterset.ClusterID) (assess.ExporterStatus, bool) {
+	i := slices.IndexFunc(s.Exporters, func(e assess.ExporterStatus) bool { return e.Cluster == id })
 	if i < 0 {
-		return survey.ExporterStatus{}, false
+		return assess.ExporterStatus{}, false
 	}
 	return s.Exporters[i], true
 }
 
 // disagrees reports whether a cluster's export differs from the oldest one.
-func disagrees(s survey.ServiceStatus, id clusterset.ClusterID) bool {
-	return slices.ContainsFunc(s.Conflicts, func(c survey.ConflictStatus) bool { return slices.Contains(c.Disagree, id) })
+func disagrees(s assess.ServiceStatus, id clusterset.ClusterID) bool {
+	return slices.ContainsFunc(s.Conflicts, func(c assess.ConflictStatus) bool { return slices.Contains(c.Disagree, id) })
 }
 
 // problemText returns the conflicts and refused records of a service, and where it is served by fallback, in a few words; empty if there
 // is nothing of these.
-func problemText(s survey.ServiceStatus) string {
+func problemText(s assess.ServiceStatus) string {
 	var words []string
 	for _, c := range s.Conflicts {
 		words = append(words, c.Field)
@@ -81,7 +82,7 @@ func problemText(s survey.ServiceStatus) string {
 }
 
 // stateText returns the state of a member in a few words; empty if it is connected and its imports are known.
-func stateText(m survey.MemberStatus) string {
+func stateText(m assess.MemberStatus) string {
 	switch {
 	case m.State == survey.StateSilent:
 		return "silent for " + duration.HumanDuration(m.Silence())
@@ -94,7 +95,7 @@ func stateText(m survey.MemberStatus) string {
 }
 
 // heading returns the title of a picture.
-func heading(s survey.Status, services int) string {
+func heading(s assess.Status, services int) string {
 	return fmt.Sprintf("%d members, %d services, %d problems at %s", len(s.Members), services, len(s.Problems), s.Time.UTC().Format(time.DateTime+"Z"))
 }
 

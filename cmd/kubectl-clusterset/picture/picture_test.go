@@ -16,18 +16,19 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/picture"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/golden"
 	"github.com/tombolo-mcs/tombolo/internal/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
 // drawn returns a clusterset with numbers of members and services, with everything that a picture can show.
-func drawn(members, services int) survey.Status {
-	s := survey.Status{Time: metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
+func drawn(members, services int) assess.Status {
+	s := assess.Status{Time: metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
 	var ids []clusterset.ClusterID
 	imports, seconds := services, int64(312)
 	for i := range members {
-		m := survey.MemberStatus{ID: clusterset.ClusterID(fmt.Sprintf("%s-%d", []string{"eu-west", "us-east", "ap-southeast-production", "edge"}[i%4], i)), State: survey.StateConnected}
+		m := assess.MemberStatus{ID: clusterset.ClusterID(fmt.Sprintf("%s-%d", []string{"eu-west", "us-east", "ap-southeast-production", "edge"}[i%4], i)), State: survey.StateConnected}
 		if i%5 != 4 {
 			m.Imports = &imports
 		}
@@ -41,17 +42,17 @@ func drawn(members, services int) survey.Status {
 		s.Members = append(s.Members, m)
 	}
 	for i := range services {
-		service := survey.ServiceStatus{
+		service := assess.ServiceStatus{
 			Namespace: []string{"checkout", "identity", "search-and-recommendations"}[i*3/services], Name: fmt.Sprintf("%s-%d", []string{"api", "a-service-with-a-rather-long-name", "db"}[i%3], i),
 			Type: "ClusterSetIP", Ports: []string{"http:80/TCP", "metrics:9090/TCP"}[:1+i%2], Importers: ids,
 		}
 		for j, id := range ids {
 			if (i+j)%4 == 0 {
-				service.Exporters = append(service.Exporters, survey.ExporterStatus{Cluster: id, Endpoints: 1 + (i*j)%13, ReadyEndpoints: min((i*j)%13, i%7)})
+				service.Exporters = append(service.Exporters, assess.ExporterStatus{Cluster: id, Endpoints: 1 + (i*j)%13, ReadyEndpoints: min((i*j)%13, i%7)})
 			}
 		}
 		if i%11 == 3 && len(service.Exporters) > 1 {
-			service.Conflicts = []survey.ConflictStatus{
+			service.Conflicts = []assess.ConflictStatus{
 				{Field: "ports", Disagree: []clusterset.ClusterID{service.Exporters[1].Cluster}}, {Field: "session affinity", Disagree: []clusterset.ClusterID{service.Exporters[1].Cluster}},
 			}
 		}
@@ -64,18 +65,18 @@ func drawn(members, services int) survey.Status {
 }
 
 // inNetworks returns a clusterset with two networks, and every path between an importer and an exporter. spec: G12
-func inNetworks() survey.Status {
-	s := survey.Status{Time: metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
+func inNetworks() assess.Status {
+	s := assess.Status{Time: metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
 	imports := 5
 	for i, id := range []clusterset.ClusterID{"east", "west", "north"} {
 		network := []string{"home", "cloud", "home"}[i]
-		s.Members = append(s.Members, survey.MemberStatus{ID: id, Network: network, State: survey.StateConnected, Imports: &imports})
+		s.Members = append(s.Members, assess.MemberStatus{ID: id, Network: network, State: survey.StateConnected, Imports: &imports})
 	}
-	for _, path := range []survey.Path{survey.PathGateways, survey.PathGatewaysUnreached, survey.PathNotKnown, survey.PathNone, "of a later version"} {
-		s.Services = append(s.Services, survey.ServiceStatus{
+	for _, path := range []assess.Path{assess.PathGateways, assess.PathGatewaysUnreached, assess.PathNotKnown, assess.PathNone, "of a later version"} {
+		s.Services = append(s.Services, assess.ServiceStatus{
 			Namespace: "shop", Name: strings.ReplaceAll(string(path), " ", "-"), Ports: []string{"http:80/TCP"}, Importers: []clusterset.ClusterID{"east", "north", "west"},
-			Exporters: []survey.ExporterStatus{{Cluster: "north", Endpoints: 1, ReadyEndpoints: 1}, {Cluster: "west", Endpoints: 2, ReadyEndpoints: 2}},
-			Paths:     []survey.PathStatus{{Importer: "east", Exporter: "west", Path: path}, {Importer: "north", Exporter: "west", Path: path}},
+			Exporters: []assess.ExporterStatus{{Cluster: "north", Endpoints: 1, ReadyEndpoints: 1}, {Cluster: "west", Endpoints: 2, ReadyEndpoints: 2}},
+			Paths:     []assess.PathStatus{{Importer: "east", Exporter: "west", Path: path}, {Importer: "north", Exporter: "west", Path: path}},
 		})
 	}
 	return s
@@ -123,12 +124,12 @@ func elements(t *testing.T, svg []byte) (map[string]int, string) {
 // TestNothingIsInjected: the data of members adds no elements to a picture.
 func TestNothingIsInjected(t *testing.T) {
 	t.Parallel()
-	with := func(evil string) survey.Status {
-		s := survey.Status{Members: []survey.MemberStatus{{ID: clusterset.ClusterID(evil), Network: evil}, {ID: "x", Network: "x"}, {ID: "y", Network: "y"}}}
-		s.Services = []survey.ServiceStatus{{
-			Namespace: evil, Name: evil, Ports: []string{evil}, Exporters: []survey.ExporterStatus{{Cluster: clusterset.ClusterID(evil)}},
-			Conflicts: []survey.ConflictStatus{{Field: evil}}, Importers: []clusterset.ClusterID{"y"},
-			Paths: []survey.PathStatus{{Importer: "y", Exporter: clusterset.ClusterID(evil), Path: survey.PathGateways}},
+	with := func(evil string) assess.Status {
+		s := assess.Status{Members: []assess.MemberStatus{{ID: clusterset.ClusterID(evil), Network: evil}, {ID: "x", Network: "x"}, {ID: "y", Network: "y"}}}
+		s.Services = []assess.ServiceStatus{{
+			Namespace: evil, Name: evil, Ports: []string{evil}, Exporters: []assess.ExporterStatus{{Cluster: clusterset.ClusterID(evil)}},
+			Conflicts: []assess.ConflictStatus{{Field: evil}}, Importers: []clusterset.ClusterID{"y"},
+			Paths: []assess.PathStatus{{Importer: "y", Exporter: clusterset.ClusterID(evil), Path: assess.PathGateways}},
 		}}
 		return s
 	}
@@ -178,7 +179,7 @@ func openQuotes(line string) bool {
 func TestManyServices(t *testing.T) {
 	t.Parallel()
 	s := drawn(2, 1000)
-	s.Problems = []survey.Problem{{Service: s.Services[999].Key()}, {Service: s.Services[500].Key()}}
+	s.Problems = []assess.Problem{{Service: s.Services[999].Key()}, {Service: s.Services[500].Key()}}
 	for _, got := range [][]byte{picture.SVG(s), picture.DOT(s)} {
 		for _, want := range []string{"800 more services are not shown", "-999", "-500", "1000 services"} {
 			if !strings.Contains(string(got), want) {

@@ -13,6 +13,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -77,8 +78,8 @@ func (c *canvas) line(x1, y1, x2, y2 int) {
 // matrix is a picture with a row for each service and a column for each member.
 type matrix struct {
 	canvas
-	status   survey.Status
-	services []survey.ServiceStatus
+	status   assess.Status
+	services []assess.ServiceStatus
 	left     int
 	// rows holds the y of each service's row, namespaces the y of each heading.
 	rows       []int
@@ -87,7 +88,7 @@ type matrix struct {
 }
 
 // SVG returns the clusterset as a matrix: services are rows, members are columns.
-func SVG(s survey.Status) []byte {
+func SVG(s assess.Status) []byte {
 	s.Members = byNetwork(s.Members)
 	m := &matrix{status: s, namespaces: map[int]string{}}
 	m.services, m.left = shown(s)
@@ -177,7 +178,7 @@ func (m *matrix) drawRows() {
 }
 
 // portsOf returns the first port of a service, the number of the others, and whether it is headless.
-func portsOf(s survey.ServiceStatus) string {
+func portsOf(s assess.ServiceStatus) string {
 	var words []string
 	if s.Type == mcsv1beta1.Headless {
 		words = append(words, "headless")
@@ -192,7 +193,7 @@ func portsOf(s survey.ServiceStatus) string {
 }
 
 // drawCell draws whether a member exports or imports a service.
-func (m *matrix) drawCell(s survey.ServiceStatus, id clusterset.ClusterID, x, y int) {
+func (m *matrix) drawCell(s assess.ServiceStatus, id clusterset.ClusterID, x, y int) {
 	if e, exports := exporter(s, id); exports {
 		colour := blue
 		if disagrees(s, id) {

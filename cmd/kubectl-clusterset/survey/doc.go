@@ -2,13 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package survey reads a clusterset from outside, for an administrator who can reach its hub and some or all of its members.
-// It changes nothing. The data flow:
+// It changes nothing. The data flow, through this package and the packages below it:
 //
-//	Find               identifies API servers, and reads the hub
-//	Member.Read        reads one or all namespaces of a member, through the caches that its agent uses
-//	MemberView.DryRun  runs the controllers of the agent for one service, with dry-run requests
-//	Watch              reads it again after each change, from caches
-//	Trace              follows one service from its Service to its DNS answer, and reports where it is broken
+//	Find, ReadObjects             observe: identify API servers, read the hub, list the objects of the members
+//	assess.Assess                 judges what was observed: a Status with problems and next steps. It is pure
+//	explain.Service, CanConnect   describe one service: how its exports are merged, and who may use it
+//	watch.Run                     observes and judges again after each change, from caches
+//	dryrun.Read, View.Service     run the controllers of the agent of one member for one service, with dry-run requests
+//	trace.Run                     follows one service from its Service to its DNS answer, and reports where it is broken
 //
-// It runs the code of the agent, so its results are those of the agent.
+// It runs the code of the agent, so its results are those of the agent. All of them use apiserver (requests with time limits, and the
+// explanation of failures), memberdns (what the DNS of a member does with the names of the clusterset) and phrase (parts of messages).
 package survey

@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/apiserver"
 	"github.com/tombolo-mcs/tombolo/internal/hub"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -42,7 +43,7 @@ type Clusterset struct {
 type Unread struct {
 	Context string
 	IsHub   bool
-	Failure
+	apiserver.Failure
 }
 
 // String names the API server and the reason.
@@ -93,10 +94,10 @@ type Hub struct {
 
 // Errors of Find.
 var (
-	ErrNoHub     = errors.New("none of the contexts that were read leads to a hub: pass --hub-context, --hub-kubeconfig, or both")
-	ErrNotHub    = errors.New("it is no hub, as it has no kind Member: pass the context of the hub in --hub-context, or make this one a hub with \"kubectl clusterset init-hub\"")
-	ErrNotMember = errors.New("it is no member of this clusterset")
-	ErrTwoHubs   = errors.New("more than one of the contexts that were read leads to a hub: say which with --hub-context")
+	ErrNoHub     error = apiserver.CompleteError("none of the contexts that were read leads to a hub: pass --hub-context, --hub-kubeconfig, or both")
+	ErrNotHub    error = apiserver.CompleteError("it is no hub, as it has no kind Member: pass the context of the hub in --hub-context, or make this one a hub with \"kubectl clusterset init-hub\"")
+	ErrNotMember error = apiserver.CompleteError("it is no member of this clusterset")
+	ErrTwoHubs         = errors.New("more than one of the contexts that were read leads to a hub: say which with --hub-context")
 )
 
 // FindOptions say where a clusterset is.
@@ -204,7 +205,7 @@ func identifyAll(ctx context.Context, contexts []KubeContext, timeout time.Durat
 			defer cancel()
 			members[i], errs[i] = identify(ctx, kubeContext)
 			if errs[i] != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				errs[i] = noAnswerError{timeout}
+				errs[i] = apiserver.NoAnswerError{Limit: timeout}
 			}
 		})
 	}

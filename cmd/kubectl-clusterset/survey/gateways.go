@@ -6,79 +6,81 @@ package survey
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/apiserver"
 	"github.com/tombolo-mcs/tombolo/internal/reach"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	gatewayv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/gateway/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// gateways are those of a member. The zero value has none.
-type gateways struct {
-	// exist is set if the member has the Service of the gateways.
-	exist bool
-	// ready are the addresses of the gateways that take connections, and all counts the addresses of all.
-	ready []string
-	all   int
-	// statuses are what the gateways report, by the names of their pods.
-	statuses []gatewayv1alpha1.GatewayStatus
-	// remote are the gateways of other members that they know.
-	remote map[clusterset.ClusterID]gatewayv1alpha1.RemoteGateway
+// Gateways are the gateways of a member. The zero value has none.
+type Gateways struct {
+	// Exist is set if the member has the Service of the gateways.
+	Exist bool
+	// Ready are the addresses of the gateways that take connections, and All counts the addresses of all.
+	Ready []string
+	All   int
+	// Statuses are what the gateways report, by the names of their pods.
+	Statuses []gatewayv1alpha1.GatewayStatus
+	// Remote are the gateways of other members that they know.
+	Remote map[clusterset.ClusterID]gatewayv1alpha1.RemoteGateway
 }
 
-// readGateways reads the gateways of a member.
-func (m *Member) readGateways(ctx context.Context) (gateways, error) {
+// ReadGateways reads the gateways of a member.
+func (m *Member) ReadGateways(ctx context.Context) (Gateways, error) {
 	in := client.InNamespace(manifests.AgentNamespace)
 	service := &corev1.Service{}
 	if err := m.Client.Get(ctx, client.ObjectKey{Namespace: manifests.AgentNamespace, Name: clusterset.GatewayService}, service); err != nil {
-		if isNotFound(err) {
-			return gateways{}, nil
+		if apiserver.IsNotFound(err) {
+			return Gateways{}, nil
 		}
-		return gateways{}, fmt.Errorf("get Service %s: %w", clusterset.GatewayService, err)
+		return Gateways{}, fmt.Errorf("get Service %s: %w", clusterset.GatewayService, err)
 	}
-	result := gateways{exist: true, remote: map[clusterset.ClusterID]gatewayv1alpha1.RemoteGateway{}}
+	result := Gateways{Exist: true, Remote: map[clusterset.ClusterID]gatewayv1alpha1.RemoteGateway{}}
 	endpoints := &discoveryv1.EndpointSliceList{}
 	if err := m.Client.List(ctx, endpoints, in, client.MatchingLabels{discoveryv1.LabelServiceName: clusterset.GatewayService}); err != nil {
-		return gateways{}, fmt.Errorf("list EndpointSlices: %w", err)
+		return Gateways{}, fmt.Errorf("list EndpointSlices: %w", err)
 	}
 	for _, slice := range endpoints.Items {
 		for _, endpoint := range slice.Endpoints {
-			result.all++
+			result.All++
 			if endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready {
-				result.ready = append(result.ready, endpoint.Addresses...)
+				result.Ready = append(result.Ready, endpoint.Addresses...)
 			}
 		}
 	}
 	statuses, remote := &gatewayv1alpha1.GatewayStatusList{}, &gatewayv1alpha1.RemoteGatewayList{}
 	for _, list := range []client.ObjectList{statuses, remote} {
-		if err := m.Client.List(ctx, list, in); err != nil && !isNotFound(err) {
-			return gateways{}, fmt.Errorf("list %s: %w", clusterset.KindOf(list), err)
+		if err := m.Client.List(ctx, list, in); err != nil && !apiserver.IsNotFound(err) {
+			return Gateways{}, fmt.Errorf("list %s: %w", clusterset.KindOf(list), err)
 		}
 	}
-	result.statuses = statuses.Items
+	result.Statuses = statuses.Items
 	for _, r := range remote.Items {
-		result.remote[clusterset.ClusterID(r.Name)] = r
+		result.Remote[clusterset.ClusterID(r.Name)] = r
 	}
 	return result, nil
 }
 
-// reach returns which other clusters the gateways reach, as they report it.
-func (g gateways) reach() *reach.Reach {
+// Reach returns which other clusters the gateways reach, as they report it.
+func (g Gateways) Reach() *reach.Reach {
 	result := &reach.Reach{}
-	for i := range g.statuses {
-		result.Report(g.statuses[i].Name, &g.statuses[i].Report)
+	for i := range g.Statuses {
+		result.Report(g.Statuses[i].Name, &g.Statuses[i].Report)
 	}
 	return result
 }
 
-// reports returns what the ready gateways report about a cluster: how many reach it, how many do not, and the message of one of these.
-func (g gateways) reports(id clusterset.ClusterID) (reached, unreached int, message string) {
-	for _, status := range g.statuses {
-		if !hasAny(g.ready, status.Report.Addresses) {
+// Reports returns what the ready gateways report about a cluster: how many reach it, how many do not, and the message of one of these.
+func (g Gateways) Reports(id clusterset.ClusterID) (reached, unreached int, message string) {
+	for _, status := range g.Statuses {
+		if !hasAny(g.Ready, status.Report.Addresses) {
 			continue // a pod that is gone, or not ready
 		}
 		for _, cluster := range status.Report.Clusters {
@@ -108,23 +110,23 @@ type GatewayReach struct {
 
 // ReachThroughGateways returns what the gateways of the member report of another cluster.
 func (m *Member) ReachThroughGateways(ctx context.Context, to clusterset.ClusterID) (GatewayReach, error) {
-	g, err := m.readGateways(ctx)
+	g, err := m.ReadGateways(ctx)
 	if err != nil {
 		return GatewayReach{}, err
 	}
 	return g.reachOf(to), nil
 }
 
-func (g gateways) reachOf(to clusterset.ClusterID) GatewayReach {
-	result := GatewayReach{Installed: g.exist, Ready: len(g.ready)}
-	_, result.Known = g.remote[to]
-	result.Reached, result.Unreached, result.Message = g.reports(to)
+func (g Gateways) reachOf(to clusterset.ClusterID) GatewayReach {
+	result := GatewayReach{Installed: g.Exist, Ready: len(g.Ready)}
+	_, result.Known = g.Remote[to]
+	result.Reached, result.Unreached, result.Message = g.Reports(to)
 	return result
 }
 
 // reachOfAll returns what the gateways report of the other members; nil if there are no gateways.
-func (g gateways) reachOfAll(others []clusterset.ClusterID) map[clusterset.ClusterID]GatewayReach {
-	if !g.exist {
+func (g Gateways) reachOfAll(others []clusterset.ClusterID) map[clusterset.ClusterID]GatewayReach {
+	if !g.Exist {
 		return nil
 	}
 	result := map[clusterset.ClusterID]GatewayReach{}
@@ -132,4 +134,8 @@ func (g gateways) reachOfAll(others []clusterset.ClusterID) map[clusterset.Clust
 		result[id] = g.reachOf(id)
 	}
 	return result
+}
+
+func hasAny(all, some []string) bool {
+	return slices.ContainsFunc(some, func(s string) bool { return slices.Contains(all, s) })
 }

@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/apiserver"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/phrase"
 	"github.com/tombolo-mcs/tombolo/internal/hub"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -22,13 +24,13 @@ func (o FindOptions) findHub(ctx context.Context, found []*Member, unreached []U
 	at, err := o.selectHub(found)
 	switch {
 	case errors.Is(err, ErrNoHub) && len(unreached) > 0: // one of these may be the hub
-		return unreadHub(KubeContext{}, err), nil
+		return UnreadHub(KubeContext{}, err), nil
 	case err != nil:
 		return nil, err
 	}
 	for _, u := range unreached {
 		if u.Context == at.Name {
-			return unreadHub(*at, u.Err), nil
+			return UnreadHub(*at, u.Err), nil
 		}
 	}
 	return o.readHub(ctx, *at), nil
@@ -36,14 +38,14 @@ func (o FindOptions) findHub(ctx context.Context, found []*Member, unreached []U
 
 // readHub reads the hub, or returns why it cannot be read.
 func (o FindOptions) readHub(ctx context.Context, at KubeContext) *Hub {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, ReadTimeout)
 	defer cancel()
 	if err := o.ping(ctx, at); err != nil {
-		return unreadHub(at, err)
+		return UnreadHub(at, err)
 	}
 	h, err := ReadHub(ctx, at)
 	if err != nil {
-		return unreadHub(at, err)
+		return UnreadHub(at, err)
 	}
 	return h
 }
@@ -52,16 +54,16 @@ func (o FindOptions) readHub(ctx context.Context, at KubeContext) *Hub {
 func (o FindOptions) ping(ctx context.Context, at KubeContext) error {
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	c, err := hub.Client(answering(at.Config))
+	c, err := hub.Client(apiserver.Config(at.Config))
 	if err != nil {
 		return err
 	}
 	err = c.List(ctx, &hubv1alpha1.MemberList{}, client.Limit(1))
 	switch {
-	case isNotFound(err):
+	case apiserver.IsNotFound(err):
 		return ErrNotHub
 	case ctx.Err() != nil:
-		return noAnswerError{o.Timeout}
+		return apiserver.NoAnswerError{Limit: o.Timeout}
 	}
 	return err
 }
@@ -78,7 +80,7 @@ func (o FindOptions) unreachedHub(c *Clusterset, found []*Member) *Hub {
 	}
 	for _, u := range c.Unreached {
 		if u.Context == at.Name {
-			return unreadHub(*at, u.Err)
+			return UnreadHub(*at, u.Err)
 		}
 	}
 	return nil
@@ -89,14 +91,14 @@ func (o FindOptions) unreachedHub(c *Clusterset, found []*Member) *Hub {
 func (o FindOptions) unread(c *Clusterset) []Unread {
 	var result []Unread
 	if !c.Hub.IsRead() {
-		result = append(result, Unread{c.Hub.KubeContext.Name, true, c.Hub.failure()})
+		result = append(result, Unread{c.Hub.KubeContext.Name, true, c.Hub.Failure()})
 	}
 	if o.Selection == All && c.Hub.IsRead() && len(c.NotRead()) == 0 {
 		return result
 	}
 	for _, u := range c.Unreached {
 		if u.Context != c.Hub.KubeContext.Name && !errors.Is(u.Err, ErrNotMember) {
-			result = append(result, Unread{u.Context, false, FailureOf(u.Err, u.Context)})
+			result = append(result, Unread{u.Context, false, apiserver.FailureOf(u.Err, u.Context)})
 		}
 	}
 	return result
@@ -104,9 +106,9 @@ func (o FindOptions) unread(c *Clusterset) []Unread {
 
 // ReadHub reads a hub.
 func ReadHub(ctx context.Context, kubeContext KubeContext) (*Hub, error) {
-	var clock serverTime
-	config := answering(kubeContext.Config)
-	config.Wrap(clock.wrap)
+	var clock apiserver.Clock
+	config := apiserver.Config(kubeContext.Config)
+	config.Wrap(clock.Wrap)
 	c, err := hub.Client(config)
 	if err != nil {
 		return nil, fmt.Errorf("the hub: %w", err)
@@ -115,7 +117,7 @@ func ReadHub(ctx context.Context, kubeContext KubeContext) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := newHub(kubeContext, snapshot, clock.now())
+	result := NewHub(kubeContext, snapshot, clock.Now())
 	if result.Version, err = hub.Version(ctx, c); err != nil {
 		result.Version = "" // an older hub does not have it, and not every client may read it
 	}
@@ -125,17 +127,17 @@ func ReadHub(ctx context.Context, kubeContext KubeContext) (*Hub, error) {
 // IsRead reports whether the hub could be read.
 func (h *Hub) IsRead() bool { return h.Err == nil }
 
-// failure explains why the hub could not be read.
-func (h *Hub) failure() Failure {
-	result := FailureOf(h.Err, h.KubeContext.Name)
-	if isNotServed(h.Err) {
-		result.Next = "install the kinds of the hub: kubectl clusterset init-hub" + contextFlag(h.KubeContext.Name)
+// Failure explains why the hub could not be read.
+func (h *Hub) Failure() apiserver.Failure {
+	result := apiserver.FailureOf(h.Err, h.KubeContext.Name)
+	if apiserver.IsNotServed(h.Err) {
+		result.Next = "install the kinds of the hub: kubectl clusterset init-hub" + phrase.ContextFlag(h.KubeContext.Name)
 	}
 	return result
 }
 
-// unreadHub returns a hub without content, and with the reason.
-func unreadHub(kubeContext KubeContext, err error) *Hub {
+// UnreadHub returns a hub without content, and with the reason.
+func UnreadHub(kubeContext KubeContext, err error) *Hub {
 	if kubeContext.Config == nil {
 		kubeContext.Config = &rest.Config{}
 	}
@@ -145,7 +147,8 @@ func unreadHub(kubeContext KubeContext, err error) *Hub {
 	}
 }
 
-func newHub(kubeContext KubeContext, snapshot *hub.Snapshot, now time.Time) *Hub {
+// NewHub returns a hub with the content of a snapshot, which was read at a time by the clock of the hub.
+func NewHub(kubeContext KubeContext, snapshot *hub.Snapshot, now time.Time) *Hub {
 	return &Hub{
 		KubeContext: kubeContext, Snapshot: snapshot, Now: now, Renewed: snapshot.Renewed(),
 		Records: snapshot.Store("", clusterset.AddressRanges{}),
@@ -178,7 +181,7 @@ func (h *Hub) checkMembership(m *Member) error {
 // checkCopy returns an error if a cluster is a copy of the member whose ID it has: another process sends the heartbeats.
 func (h *Hub) checkCopy(m *Member) error {
 	beat := h.Records.Heartbeat(m.ID)
-	if beat == nil || beat.Spec.ClusterUID != m.UID || !m.lease.isOfCopy(beat, h.lastHeartbeat(m.ID)) {
+	if beat == nil || beat.Spec.ClusterUID != m.UID || !m.lease.isOfCopy(beat, h.LastHeartbeat(m.ID)) {
 		return nil
 	}
 	return fmt.Errorf("it has the identity of %s (kube-system UID %s), and the agent of another cluster sends the heartbeats of %s: one of the two clusters is a copy "+

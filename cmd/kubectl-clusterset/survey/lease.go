@@ -10,10 +10,9 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/apiserver"
 	"github.com/tombolo-mcs/tombolo/internal/hub"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -35,7 +34,7 @@ type AgentLease struct {
 func ReadAgentLease(ctx context.Context, c client.Reader, namespace string, now func() time.Time) (*AgentLease, error) {
 	lease := &coordinationv1.Lease{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: manifests.AgentDeployment}, lease)
-	if isNotFound(err) {
+	if apiserver.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -66,22 +65,7 @@ func (l *AgentLease) IsLast(heartbeat *hubv1alpha1.Heartbeat, age time.Duration)
 
 // isOfCopy reports whether the cluster with the Lease is known to be a copy: its agent has led for more than two heartbeats of the member,
 // and another process sends these.
-func (l *AgentLease) isOfCopy(heartbeat *hubv1alpha1.Heartbeat, last lastHeartbeat) bool {
+func (l *AgentLease) isOfCopy(heartbeat *hubv1alpha1.Heartbeat, last LastHeartbeat) bool {
 	return l != nil && heartbeat.Spec.Nonce != "" && l.Nonce != "" && heartbeat.Spec.Nonce != l.Nonce &&
-		l.Age <= leaseDuration && l.Led > 2*last.interval && last.state() == StateConnected
-}
-
-// ServerTime returns the time of an API server.
-func ServerTime(ctx context.Context, config *rest.Config) (time.Time, error) {
-	var clock serverTime
-	config = rest.CopyConfig(config)
-	config.Wrap(clock.wrap)
-	c, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if _, err := c.RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
-		return time.Time{}, fmt.Errorf("get the version of %s: %w", config.Host, err)
-	}
-	return clock.now(), nil
+		l.Age <= leaseDuration && l.Led > 2*last.Interval && last.State() == StateConnected
 }

@@ -38,9 +38,9 @@ func TestAgentLease(t *testing.T) {
 			t.Parallel()
 			beat := &hubv1alpha1.Heartbeat{Spec: hubv1alpha1.HeartbeatSpec{Nonce: test.nonce}}
 			check.Equal(t, "the heartbeat is its own", test.isLast, test.lease.IsLast(beat, test.age))
-			check.Equal(t, "it is known to be a copy", test.copy, test.lease.isOfCopy(beat, lastHeartbeat{test.age, interval, true, false}))
+			check.Equal(t, "it is known to be a copy", test.copy, test.lease.isOfCopy(beat, LastHeartbeat{test.age, interval, true, false}))
 		})
 	}
 	var none *AgentLease
-	check.Equal(t, "without a Lease", false, none.isOfCopy(&hubv1alpha1.Heartbeat{Spec: hubv1alpha1.HeartbeatSpec{Nonce: "a"}}, lastHeartbeat{0, interval, true, false}))
+	check.Equal(t, "without a Lease", false, none.isOfCopy(&hubv1alpha1.Heartbeat{Spec: hubv1alpha1.HeartbeatSpec{Nonce: "a"}}, LastHeartbeat{0, interval, true, false}))
 }

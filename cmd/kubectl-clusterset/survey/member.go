@@ -11,11 +11,11 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -23,7 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/apiserver"
 	"github.com/tombolo-mcs/tombolo/controllers/autoexport"
+	"github.com/tombolo-mcs/tombolo/controllers/imports"
 	"github.com/tombolo-mcs/tombolo/internal/preference"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
@@ -54,6 +56,9 @@ type Member struct {
 	hasMembers bool
 }
 
+// ReadTimeout limits the time to list the objects of a member.
+const ReadTimeout = time.Minute
+
 // AnnotationHub on the agent's pods is the URL of the hub.
 const AnnotationHub = "tombolo-mcs.io/hub"
 
@@ -69,8 +74,8 @@ type Settings struct {
 	AutoExportLimit int
 }
 
-// scheme returns a scheme with the kinds that are read.
-func scheme() (*runtime.Scheme, error) {
+// Scheme returns a scheme with the kinds that are read.
+func Scheme() (*runtime.Scheme, error) {
 	result := runtime.NewScheme()
 	return result, errors.Join(
 		clientscheme.AddToScheme(result), mcsv1beta1.Install(result), aboutv1beta1.AddToScheme(result), hubv1alpha1.AddToScheme(result),
@@ -80,13 +85,13 @@ func scheme() (*runtime.Scheme, error) {
 
 // identify reads the identity of a cluster. The ID is empty if the cluster is not a member.
 func identify(ctx context.Context, kubeContext KubeContext) (*Member, error) {
-	kinds, err := scheme()
+	kinds, err := Scheme()
 	if err != nil {
 		return nil, err
 	}
-	var clock serverTime
-	kubeContext.Config = answering(kubeContext.Config)
-	kubeContext.Config.Wrap(clock.wrap)
+	var clock apiserver.Clock
+	kubeContext.Config = apiserver.Config(kubeContext.Config)
+	kubeContext.Config.Wrap(clock.Wrap)
 	c, err := client.New(kubeContext.Config, client.Options{Scheme: kinds})
 	if err != nil {
 		return nil, err
@@ -105,13 +110,13 @@ func identify(ctx context.Context, kubeContext KubeContext) (*Member, error) {
 	members := &hubv1alpha1.MemberList{}
 	if err := c.List(ctx, members, client.Limit(1)); err == nil {
 		m.hasMembers = len(members.Items) > 0
-	} else if !isNotFound(err) && !apierrors.IsForbidden(err) {
+	} else if !apiserver.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("list Members: %w", err)
 	}
 	if err := m.readIdentity(ctx); err != nil || m.ID == "" {
 		return m, err
 	}
-	m.lease, err = ReadAgentLease(ctx, c, manifests.AgentNamespace, clock.now)
+	m.lease, err = ReadAgentLease(ctx, c, manifests.AgentNamespace, clock.Now)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
@@ -123,7 +128,7 @@ func identify(ctx context.Context, kubeContext KubeContext) (*Member, error) {
 func (m *Member) readIdentity(ctx context.Context) error {
 	property := &aboutv1beta1.ClusterProperty{}
 	err := m.Client.Get(ctx, client.ObjectKey{Name: aboutv1beta1.ClusterIDProperty}, property)
-	if isNotFound(err) && !m.hasAgent(ctx) {
+	if apiserver.IsNotFound(err) && !m.hasAgent(ctx) {
 		return nil // not a member
 	}
 	if err != nil {
@@ -133,7 +138,7 @@ func (m *Member) readIdentity(ctx context.Context) error {
 		return fmt.Errorf("ClusterProperty %s: %w", aboutv1beta1.ClusterIDProperty, err)
 	}
 	err = m.Client.Get(ctx, client.ObjectKey{Name: aboutv1beta1.ClusterSetProperty}, property)
-	if err != nil && !isNotFound(err) {
+	if err != nil && !apiserver.IsNotFound(err) {
 		return fmt.Errorf("get ClusterProperty %s: %w", aboutv1beta1.ClusterSetProperty, err)
 	}
 	if err == nil {
@@ -155,7 +160,7 @@ func (m *Member) readSettings(ctx context.Context) error {
 	switch {
 	case err == nil:
 		m.Agent = agent
-	case !isNotFound(err):
+	case !apiserver.IsNotFound(err):
 		return fmt.Errorf("get Deployment %s: %w", manifests.AgentDeployment, err)
 	}
 	if err := m.Settings.parse(m.Agent); err != nil {
@@ -166,7 +171,7 @@ func (m *Member) readSettings(ctx context.Context) error {
 		return nil
 	}
 	objects := &networkingv1.ServiceCIDRList{}
-	if err := m.Client.List(ctx, objects); err != nil && !isNotFound(err) { // not served before Kubernetes 1.33
+	if err := m.Client.List(ctx, objects); err != nil && !apiserver.IsNotFound(err) { // not served before Kubernetes 1.33
 		return fmt.Errorf("list ServiceCIDRs: %w", err)
 	}
 	m.Settings.ServiceCIDRs, err = clusterset.ServiceRanges(objects.Items)
@@ -209,5 +214,7 @@ func (s *Settings) parse(agent *appsv1.Deployment) error {
 	return nil
 }
 
-// isNotFound reports whether an object, or its whole kind, does not exist.
-func isNotFound(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
+// Namespaces returns the policy for the namespaces into which the member imports.
+func (m *Member) Namespaces() imports.NamespacePolicy {
+	return imports.NamespacePolicy{Allowed: m.Settings.AllowedNamespaces, Denied: m.Settings.DenyNamespaces}
+}

@@ -7,15 +7,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/apiserver"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/memberdns"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/phrase"
 	"github.com/tombolo-mcs/tombolo/controllers/caches"
 	"github.com/tombolo-mcs/tombolo/controllers/imports"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
@@ -47,7 +52,7 @@ type MemberObjects struct {
 	// Gateways are what its gateways report of each other member; nil if it has no gateways.
 	Gateways map[clusterset.ClusterID]GatewayReach
 	// DNS is what its DNS does with the names of the clusterset.
-	DNS DNSConfiguration
+	DNS memberdns.Configuration
 	// Terminating are the namespaces that are being deleted: what is left in them is no problem.
 	Terminating sets.Set[string]
 	// Errs are why some of its objects could not be read; none if all were read.
@@ -67,21 +72,21 @@ const (
 // ReadObjects lists the exports and imports of the member, and reads what its gateways report of the other members. What cannot be read is
 // left out, with the reasons in Errs.
 func (m *Member) ReadObjects(ctx context.Context, others []clusterset.ClusterID) MemberObjects {
-	s := MemberObjects{ID: m.ID, Context: m.KubeContext.Name, Agent: Missing, Namespaces: m.namespaces()}
+	s := MemberObjects{ID: m.ID, Context: m.KubeContext.Name, Agent: Missing, Namespaces: m.Namespaces()}
 	switch {
 	case m.Agent != nil:
 		s.Agent, s.IsAgentNotReady = Present, hasNoReadyPod(m.Agent, time.Now())
 	case m.SettingsErr != nil:
 		s.Agent = NotRead
 	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, ReadTimeout)
 	defer cancel()
 	s.note(m.SettingsErr)
 	m.readServices(ctx, &s)
 	rules, err := caches.AccessObjects(ctx, m.Client)
 	s.note(err)
 	s.Grants, s.Policies, s.MissingRules = rules.Grants, rules.Policies, m.missingRules()
-	g, err := m.readGateways(ctx)
+	g, err := m.ReadGateways(ctx)
 	s.note(err)
 	s.Gateways = g.reachOfAll(others)
 	s.DNS = m.DNSConfiguration(ctx)
@@ -157,7 +162,36 @@ func (c *Clusterset) ReadObjects(ctx context.Context) []MemberObjects {
 	return result
 }
 
-// Status reads all reachable members, and returns the status of the clusterset.
-func (c *Clusterset) Status(ctx context.Context) Status {
-	return Assess(c.Hub, c.ReadObjects(ctx), c.Unreached, c.Unread...)
+// DNSConfiguration reads what the DNS of the member does with the names of the clusterset.
+func (m *Member) DNSConfiguration(ctx context.Context) memberdns.Configuration {
+	return memberdns.Read(ctx, m.Client, m.Settings.ServiceCIDRs, m.KubeContext.Name)
+}
+
+// readyTimeout is how long a Deployment without a ready pod is no problem: longer than a start takes.
+const readyTimeout = 2 * time.Minute
+
+// hasNoReadyPod reports whether a Deployment has had too few ready pods for readyTimeout, and has none now.
+func hasNoReadyPod(deployment *appsv1.Deployment, now time.Time) bool {
+	return deployment.Status.ReadyReplicas == 0 && slices.ContainsFunc(deployment.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+		return c.Type == appsv1.DeploymentAvailable && c.Status == corev1.ConditionFalse && now.Sub(c.LastTransitionTime.Time) >= readyTimeout
+	})
+}
+
+// Failures explains Errs, with one failure for each next step.
+func (s *MemberObjects) Failures() []apiserver.Failure {
+	var result []apiserver.Failure
+	messages := map[string][]string{}
+	for _, err := range s.Errs {
+		failure := apiserver.FailureOf(err, s.Context)
+		if len(messages[failure.Next]) == 0 {
+			result = append(result, failure)
+		}
+		if !slices.Contains(messages[failure.Next], failure.Message) {
+			messages[failure.Next] = append(messages[failure.Next], failure.Message)
+		}
+	}
+	for i := range result {
+		result[i].Message = phrase.FirstThree(messages[result[i].Next])
+	}
+	return result
 }

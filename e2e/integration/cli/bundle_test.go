@@ -25,7 +25,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/explain"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	policyv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/policy/v1alpha1"
 )
@@ -46,7 +46,7 @@ func (s *surveyed) testBundle(t *testing.T) {
 	secrets := append(s.createSecrets(t), "planted-in-log-456")
 	s.runAgentPod(t, "level=INFO msg=started\nlevel=ERROR msg=failed header=\"Authorization: Bearer planted-in-log-456\"\n")
 	lab.Eventually(t, waitLimit, func(context.Context) error {
-		var e survey.Explanation
+		var e explain.Explanation
 		if err := s.data(t, "explain shop/web --all-contexts -o json", &e); err != nil {
 			return err
 		}

@@ -26,7 +26,9 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/explain"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/trace"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
 )
@@ -39,8 +41,8 @@ type openedDashboard struct {
 }
 
 type dashboardUpdate struct {
-	Members  []survey.MemberStatus
-	Problems []survey.Problem
+	Members  []assess.MemberStatus
+	Problems []assess.Problem
 	Services []struct{ Name, Imports string }
 }
 
@@ -125,31 +127,31 @@ func (d *openedDashboard) await(t *testing.T, what string, wanted func(dashboard
 func (s *surveyed) testDashboard(t *testing.T) {
 	d := s.openDashboard(t, "--all-contexts", cli.ExitOK)
 	d.await(t, "the services", func(u dashboardUpdate) bool {
-		return len(u.Members) == 2 && len(u.Services) == 3 && about(survey.ReasonConflict, "", "shop/web")(u.Problems)
+		return len(u.Members) == 2 && len(u.Services) == 3 && about(assess.ReasonConflict, "", "shop/web")(u.Problems)
 	})
 	ghost := framework.Export(framework.Key{Namespace: "shop", Name: "ghost"})
 	s.create(t, "west", ghost)
 	d.await(t, "the problem of an export without a Service", func(u dashboardUpdate) bool {
-		return about(survey.ReasonExportInvalid, "west", "shop/ghost")(u.Problems)
+		return about(assess.ReasonExportInvalid, "west", "shop/ghost")(u.Problems)
 	})
 	s.serve(t, "west", "ghost", "10.2.0.9", 80)
 	d.await(t, "the new service, imported by both members", func(u dashboardUpdate) bool {
 		return slices.ContainsFunc(u.Services, func(s struct{ Name, Imports string }) bool { return s.Name == "ghost" && s.Imports == "dd" })
 	})
 	var details struct {
-		Service     *survey.ServiceStatus
-		Explanation *survey.Explanation
+		Service     *assess.ServiceStatus
+		Explanation *explain.Explanation
 	}
 	d.get(t, "/api/service?namespace=shop&name=web", &details)
 	if details.Service == nil || len(details.Service.Conflicts) != 1 || details.Explanation == nil || len(details.Explanation.LostPorts) == 0 {
 		t.Errorf("the details are %+v", details)
 	}
-	var trace survey.TraceResult
-	d.get(t, "/api/trace?namespace=shop&name=slow", &trace)
-	if trace.Broken() != nil || !slices.ContainsFunc(trace.Steps, func(s survey.Step) bool {
-		return s.Cluster == "west" && s.Hop == survey.HopImport && s.State == survey.OK
+	var traced trace.Result
+	d.get(t, "/api/trace?namespace=shop&name=slow", &traced)
+	if traced.Broken() != nil || !slices.ContainsFunc(traced.Steps, func(s trace.Step) bool {
+		return s.Cluster == "west" && s.Hop == trace.HopImport && s.State == trace.OK
 	}) {
-		t.Errorf("the trace is %+v", trace)
+		t.Errorf("the trace is %+v", traced)
 	}
 	lab.Must(t, s.client(t, "west").Delete(t.Context(), ghost))
 	lab.Must(t, s.client(t, "west").Delete(t.Context(), framework.Service(framework.Key{Namespace: "shop", Name: "ghost"})))
@@ -189,8 +191,8 @@ func (s *surveyed) testDashboardRights(t *testing.T) {
 	lab.Must(t, clientcmd.WriteToFile(*file, kubeconfig))
 	d := s.openDashboard(t, "--contexts viewer --hub-context hub --kubeconfig "+kubeconfig, cli.ExitIncomplete)
 	d.await(t, "the reason why nothing is known of the imports", func(u dashboardUpdate) bool {
-		return slices.ContainsFunc(u.Problems, func(p survey.Problem) bool {
-			return p.Reason == survey.ReasonMemberUnreadable && p.Member == "west" && strings.Contains(p.Message, "ServiceImport") && strings.Contains(p.Message, "forbidden")
+		return slices.ContainsFunc(u.Problems, func(p assess.Problem) bool {
+			return p.Reason == assess.ReasonMemberUnreadable && p.Member == "west" && strings.Contains(p.Message, "ServiceImport") && strings.Contains(p.Message, "forbidden")
 		}) && len(u.Services) == 3
 	})
 }

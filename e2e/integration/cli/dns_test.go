@@ -14,7 +14,8 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/memberdns"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
 )
@@ -27,8 +28,8 @@ func (s *surveyed) testStaleForward(t *testing.T) {
 	named := framework.Key{Namespace: "shop", Name: "named"}
 	s.serve(t, "east", named.Name, "10.1.0.77", 80)
 	s.create(t, "east", framework.Export(named))
-	isAboutDNS := func(p []survey.Problem) bool {
-		return about(survey.ReasonDNSNotSet, "west", "")(p) || about(survey.ReasonDNSStale, "west", "")(p)
+	isAboutDNS := func(p []assess.Problem) bool {
+		return about(assess.ReasonDNSNotSet, "west", "")(p) || about(assess.ReasonDNSStale, "west", "")(p)
 	}
 	repaired := func(when, address string) {
 		t.Helper()
@@ -38,16 +39,16 @@ func (s *surveyed) testStaleForward(t *testing.T) {
 		if text := corefile.Data["Corefile"]; strings.Count(text, "forward . "+address) != 1 || strings.Count(text, "clusterset.local:53") != 1 {
 			t.Errorf("%s:\n%s", when, text)
 		}
-		status := s.awaitProblems(t, "repaired DNS "+when, func(p []survey.Problem) bool { return !isAboutDNS(p) })
+		status := s.awaitProblems(t, "repaired DNS "+when, func(p []assess.Problem) bool { return !isAboutDNS(p) })
 		for _, m := range status.Members {
-			if m.ID == "west" && m.DNS != survey.DNSForwarded {
+			if m.ID == "west" && m.DNS != memberdns.Forwarded {
 				t.Errorf("%s: %s: %s", when, m.DNS, m.DNSMessage)
 			}
 		}
 	}
 	join := s.join("west", "--wait 0 --check-from-inside=false --agent-image example/agent:v1 --pod-cidrs 10.2.0.0/16")
 
-	s.awaitProblems(t, "DNS that is not set", about(survey.ReasonDNSNotSet, "west", ""))
+	s.awaitProblems(t, "DNS that is not set", about(assess.ReasonDNSNotSet, "west", ""))
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "tombolo-system", Name: "tombolo-dns"}}
 	s.get(t, "west", service)
 	before := service.Spec.ClusterIP
@@ -58,9 +59,9 @@ func (s *surveyed) testStaleForward(t *testing.T) {
 	page.await(t, "no problem of DNS", func(u dashboardUpdate) bool { return len(u.Members) == 2 && !isAboutDNS(u.Problems) })
 	after := s.createAgain(t, "west", service)
 	const command = "kubectl clusterset dns --context west"
-	status := s.awaitProblems(t, "stale forward", about(survey.ReasonDNSStale, "west", ""))
+	status := s.awaitProblems(t, "stale forward", about(assess.ReasonDNSStale, "west", ""))
 	for _, p := range status.Problems {
-		if p.Reason == survey.ReasonDNSStale && (p.Next != "Run: "+command || !strings.Contains(p.Message, before) || !strings.Contains(p.Message, after)) {
+		if p.Reason == assess.ReasonDNSStale && (p.Next != "Run: "+command || !strings.Contains(p.Message, before) || !strings.Contains(p.Message, after)) {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -73,7 +74,7 @@ func (s *surveyed) testStaleForward(t *testing.T) {
 	s.edit(t, "west", corefile, func() { // by hand, without marks
 		corefile.Data["Corefile"] = kubeadmCorefile + "clusterset.local:53 {\n    forward . " + before + "\n}\n"
 	})
-	s.awaitProblems(t, "stale forward by hand", about(survey.ReasonDNSStale, "west", ""))
+	s.awaitProblems(t, "stale forward by hand", about(assess.ReasonDNSStale, "west", ""))
 	repaired("after an edit by hand", after)
 
 	lab.Must(t, s.client(t, "west").Delete(t.Context(), corefile))

@@ -24,6 +24,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/cli"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	framework "github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -60,7 +61,7 @@ func TestSurvey(t *testing.T) { //nolint:tparallel // its parts follow one anoth
 		s.create(t, name, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
 		s.startAgent(name)
 	}
-	s.awaitProblems(t, "no problems", func(p []survey.Problem) bool { return len(p) == 0 })
+	s.awaitProblems(t, "no problems", func(p []assess.Problem) bool { return len(p) == 0 })
 	t.Run("export", s.testExport)
 	t.Run("status", s.testStatus)
 	t.Run("read", s.testRead)
@@ -93,10 +94,10 @@ func (s *surveyed) data(t *testing.T, command string, into any) error {
 }
 
 // awaitProblems returns the first status whose problems are as wanted.
-func (s *surveyed) awaitProblems(t *testing.T, what string, wanted func([]survey.Problem) bool) (status survey.Status) {
+func (s *surveyed) awaitProblems(t *testing.T, what string, wanted func([]assess.Problem) bool) (status assess.Status) {
 	t.Helper()
 	lab.Eventually(t, waitLimit, func(context.Context) error {
-		status = survey.Status{}
+		status = assess.Status{}
 		if err := s.data(t, "status --all-contexts -o json", &status); err != nil {
 			return err
 		}
@@ -109,9 +110,9 @@ func (s *surveyed) awaitProblems(t *testing.T, what string, wanted func([]survey
 }
 
 // about returns a function that reports whether there is a problem of this kind, of a member and a service.
-func about(reason survey.Reason, member, service string) func([]survey.Problem) bool {
-	return func(problems []survey.Problem) bool {
-		return slices.ContainsFunc(problems, func(p survey.Problem) bool {
+func about(reason assess.Reason, member, service string) func([]assess.Problem) bool {
+	return func(problems []assess.Problem) bool {
+		return slices.ContainsFunc(problems, func(p assess.Problem) bool {
 			return p.Reason == reason && string(p.Member) == member && p.Service == service
 		})
 	}
@@ -144,13 +145,13 @@ func (s *surveyed) endsWith(t *testing.T, command string, code int, texts ...str
 }
 
 func (s *surveyed) testStatus(t *testing.T) {
-	var status survey.Status
+	var status assess.Status
 	lab.Eventually(t, waitLimit, func(context.Context) error {
-		status = survey.Status{}
+		status = assess.Status{}
 		if err := s.data(t, "status --all-contexts -o json", &status); err != nil {
 			return err
 		}
-		if len(status.Problems) != 1 || !about(survey.ReasonConflict, "", "shop/web")(status.Problems) {
+		if len(status.Problems) != 1 || !about(assess.ReasonConflict, "", "shop/web")(status.Problems) {
 			return fmt.Errorf("the problems are %+v, not one conflict", status.Problems)
 		}
 		for _, m := range status.Members {
@@ -234,12 +235,12 @@ func (s *surveyed) testSilence(t *testing.T) {
 	s.stop["west"]()
 	beat := &hubv1alpha1.Heartbeat{ObjectMeta: metav1.ObjectMeta{Namespace: "member-west", Name: hubv1alpha1.HeartbeatName}}
 	s.edit(t, "hub", beat, func() { beat.Spec.AgentVersion = "v0.0.9" })
-	s.awaitProblems(t, "problem with west", about(survey.ReasonMemberSilent, "west", ""))
-	s.awaitProblems(t, "problem with versions", about(survey.ReasonVersionSkew, "", ""))
+	s.awaitProblems(t, "problem with west", about(assess.ReasonMemberSilent, "west", ""))
+	s.awaitProblems(t, "problem with versions", about(assess.ReasonVersionSkew, "", ""))
 	s.shows(t, "status --all-contexts", "The hub has received no heartbeat of west for", "kubectl --context west -n tombolo-system logs deployment/tombolo-agent", "v0.0.9 (west)")
 	out.await(t, "ERROR MemberSilent west")
 	s.startAgent("west")
-	s.awaitProblems(t, "end of the silence", func(p []survey.Problem) bool { return !about(survey.ReasonMemberSilent, "west", "")(p) })
+	s.awaitProblems(t, "end of the silence", func(p []assess.Problem) bool { return !about(assess.ReasonMemberSilent, "west", "")(p) })
 	cancel()
 	if code := <-ended; code != cli.ExitOK || strings.Count(out.String(), "MEMBERS (") != 1 {
 		t.Errorf("an interrupted watch has exit code %d and has printed\n%s", code, out.String())
@@ -261,7 +262,7 @@ func (s *surveyed) testPendingDeletions(t *testing.T) {
 		s.awaitCount(t, "hub", list, 0, east, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}) // in the watch cache, too
 	}
 	s.startAgent("west")
-	pending := about(survey.ReasonDeletionPending, "west", "")
+	pending := about(assess.ReasonDeletionPending, "west", "")
 	lab.Eventually(t, waitLimit, func(context.Context) error {
 		status := s.awaitProblems(t, "pending deletion", pending)
 		if n := status.Members[len(status.Members)-1].PendingDeletions; n == nil || *n != services {
@@ -276,5 +277,5 @@ func (s *surveyed) testPendingDeletions(t *testing.T) {
 	s.refused(t, leave, cli.ExitFailed, "On the hub, east and all of its records are deleted", "nothing has been changed")
 	s.shows(t, leave+" --yes", "member.hub.tombolo-mcs.io/member configured\n", "the Member of east is suspended", "waiting up to 3s for the next heartbeat of west", "ok    a heartbeat of each since then")
 	s.awaitCount(t, "west", &mcsv1beta1.ServiceImportList{}, 0)
-	s.awaitProblems(t, "end of the problem", func(p []survey.Problem) bool { return !pending(p) })
+	s.awaitProblems(t, "end of the problem", func(p []assess.Problem) bool { return !pending(p) })
 }

@@ -19,7 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/explain"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/trace"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/audit"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
@@ -100,13 +101,13 @@ func grantTo(k world.Key, account policyv1alpha1.ObjectName) *policyv1alpha1.Ser
 }
 
 // canConnect fails the test unless the command says this about an account of a and a service of b.
-func (e *env) canConnect(t *testing.T, k world.Key, account string, want survey.Access) {
+func (e *env) canConnect(t *testing.T, k world.Key, account string, want explain.Access) {
 	t.Helper()
 	found, err := e.survey(t.Context())
 	lab.Must(t, err)
-	got := found.Access(t.Context(), k, access.Client{Cluster: "a", Namespace: k.Namespace, ServiceAccount: account})
+	got := explain.CanConnect(t.Context(), found, k, access.Client{Cluster: "a", Namespace: k.Namespace, ServiceAccount: account})
 	want.Exporter = "b"
-	if diff := cmp.Diff([]survey.Access{want}, got); diff != "" {
+	if diff := cmp.Diff([]explain.Access{want}, got); diff != "" {
 		t.Errorf("account %s (-want +got):\n%s", account, diff)
 	}
 }
@@ -116,21 +117,21 @@ func (e *env) explained(t *testing.T, k world.Key) {
 	t.Helper()
 	found, err := e.survey(t.Context())
 	lab.Must(t, err)
-	want := []survey.ExplainedAccess{{Cluster: "b", Direction: policyv1alpha1.DirectionExport, Rules: []survey.ExplainedRule{
+	want := []explain.ClusterRules{{Cluster: "b", Direction: policyv1alpha1.DirectionExport, Rules: []explain.Rule{
 		{Rule: "ServiceExportGrant " + k.String(), Action: "Accept", Clients: "clusters a and namespaces " + k.Namespace + " and accounts frontend"},
 		{Rule: access.NotGranted, Action: "Deny", Clients: "all"},
 	}}}
-	if diff := cmp.Diff(want, found.ExplainAccess(t.Context(), k)); diff != "" {
+	if diff := cmp.Diff(want, explain.Rules(t.Context(), found, k)); diff != "" {
 		t.Errorf("explain (-want +got):\n%s", diff)
 	}
-	for account, want := range map[string]survey.Health{"frontend": survey.OK, "backend": survey.Broken, "": survey.Note} {
-		o, of := survey.TraceOptions{Clusterset: found, Key: k, From: "a", Settle: time.Second}, clusterset.ClusterID("b")
+	for account, want := range map[string]trace.Health{"frontend": trace.OK, "backend": trace.Broken, "": trace.Note} {
+		o, of := trace.Options{Clusterset: found, Key: k, From: "a", Settle: time.Second}, clusterset.ClusterID("b")
 		if account != "" {
 			of, o.Client = "a", access.Client{Cluster: "a", Namespace: k.Namespace, ServiceAccount: account}
 		}
-		result, err := survey.Trace(t.Context(), o)
+		result, err := trace.Run(t.Context(), o)
 		lab.Must(t, err)
-		if !slices.ContainsFunc(result.Steps, func(s survey.Step) bool { return s.Hop == survey.HopAccess && s.Cluster == of && s.State == want }) {
+		if !slices.ContainsFunc(result.Steps, func(s trace.Step) bool { return s.Hop == trace.HopAccess && s.Cluster == of && s.State == want }) {
 			t.Errorf("the trace for account %q is %+v, want a step that is %s", account, result.Steps, want)
 		}
 	}
@@ -172,11 +173,11 @@ func testAccess(t *testing.T, e *env, k world.Key, address string) {
 	conn := open()
 	defer conn.Close()
 	grant := grantTo(k, "frontend")
-	e.canConnect(t, k, "frontend", survey.Access{Verdict: survey.AccessAllowed, ImportRule: access.NoRule, ExportRule: access.NoRule})
+	e.canConnect(t, k, "frontend", explain.Access{Verdict: explain.Allowed, ImportRule: access.NoRule, ExportRule: access.NoRule})
 	lab.Must(t, b.Create(t.Context(), grant))
 	granted := "ServiceExportGrant " + k.String()
-	e.canConnect(t, k, "frontend", survey.Access{Verdict: survey.AccessAllowed, ImportRule: access.NoRule, ExportRule: granted})
-	e.canConnect(t, k, "backend", survey.Access{Verdict: survey.AccessDenied, ImportRule: access.NoRule, ExportRule: access.NotGranted})
+	e.canConnect(t, k, "frontend", explain.Access{Verdict: explain.Allowed, ImportRule: access.NoRule, ExportRule: granted})
+	e.canConnect(t, k, "backend", explain.Access{Verdict: explain.Denied, ImportRule: access.NoRule, ExportRule: access.NotGranted})
 	e.explained(t, k)
 	isClosed(t, conn) // a client that is no pod
 	denied(t, address)
@@ -198,7 +199,7 @@ func testAccess(t *testing.T, e *env, k world.Key, address string) {
 	defer conn.Close()
 	policy := world.DenyImports("no-imports-from-b", policyv1alpha1.Peer{Clusters: []policyv1alpha1.ClusterID{"b"}})
 	lab.Must(t, a.Create(t.Context(), policy))
-	e.canConnect(t, k, "frontend", survey.Access{Verdict: survey.AccessDenied, ImportRule: "ClusterServiceAccessPolicy no-imports-from-b"})
+	e.canConnect(t, k, "frontend", explain.Access{Verdict: explain.Denied, ImportRule: "ClusterServiceAccessPolicy no-imports-from-b"})
 	isClosed(t, conn)
 	denied(t, address)
 	a.Event(t, world.Key{Namespace: metav1.NamespaceDefault, Name: policy.Name}, "StreamDenied", "Service "+k.String()+" of cluster b: client "+k.Namespace+"/frontend is denied")
@@ -229,7 +230,7 @@ func (e *env) regionDenied(t *testing.T, k world.Key, address string) {
 	region(map[string]hubv1alpha1.PropertyValue{"region": "us"})
 	lab.Must(t, a.Create(t.Context(), policy))
 	denied(t, address)
-	e.canConnect(t, k, "frontend", survey.Access{Verdict: survey.AccessDenied, ImportRule: "ClusterServiceAccessPolicy no-imports-from-us"})
+	e.canConnect(t, k, "frontend", explain.Access{Verdict: explain.Denied, ImportRule: "ClusterServiceAccessPolicy no-imports-from-us"})
 	region(map[string]hubv1alpha1.PropertyValue{"region": "eu"})
 	e.answers(t, "a", "b", k)
 	region(map[string]hubv1alpha1.PropertyValue{"region": "us"})

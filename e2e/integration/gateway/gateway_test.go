@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/trace"
 	"github.com/tombolo-mcs/tombolo/cmd/tombolo-gateway/gateway"
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
@@ -207,16 +208,16 @@ func (e *env) survey(ctx context.Context) (*survey.Clusterset, error) {
 }
 
 // traced waits until a trace of a service that a member imports has a step of gateways with this result.
-func (e *env) traced(t *testing.T, k world.Key, from clusterset.ClusterID, state survey.Health, text string) {
+func (e *env) traced(t *testing.T, k world.Key, from clusterset.ClusterID, state trace.Health, text string) {
 	t.Helper()
 	world.Eventually(t, func(ctx context.Context) error {
 		found, err := e.survey(ctx)
 		if err != nil {
 			return err
 		}
-		result, err := survey.Trace(ctx, survey.TraceOptions{Clusterset: found, Key: k, From: from, Settle: time.Second})
+		result, err := trace.Run(ctx, trace.Options{Clusterset: found, Key: k, From: from, Settle: time.Second})
 		for _, step := range result.Steps {
-			if step.Hop == survey.HopGateway && step.Cluster == from && step.State == state && strings.Contains(step.Found, text) {
+			if step.Hop == trace.HopGateway && step.Cluster == from && step.State == state && strings.Contains(step.Found, text) {
 				return err
 			}
 		}
@@ -331,7 +332,7 @@ func TestGateways(t *testing.T) {
 		e.scrape(t, "a", `tombolo_gateway_cluster_reachable{cluster="b"} 1`, "tombolo_gateway_certificate_expiry_timestamp_seconds ",
 			`tombolo_gateway_streams_refused_total{cluster="b",direction="import",reason="Denied"}`,
 			`tombolo_gateway_streams{cluster="b",direction="import"}`, `tombolo_gateway_bytes_total{cluster="b",direction="import",flow="sent"}`)
-		e.traced(t, k, "a", survey.OK, "through gateways: 1 of 1 reach those of b at "+e.host)
+		e.traced(t, k, "a", trace.OK, "through gateways: 1 of 1 reach those of b at "+e.host)
 	})
 	t.Run("a suspended member", func(t *testing.T) {
 		e.ChangeMember(t, "b", func(s *hubv1alpha1.MemberSpec) { s.Suspended = true })
@@ -362,7 +363,7 @@ func TestGateways(t *testing.T) {
 		conn.Close()
 		<-stopped
 		e.reports(t, gatewayv1alpha1.ClusterReachability{Cluster: "b"})
-		e.traced(t, k, "a", survey.Broken, "none of 1 gateways reaches those of b")
+		e.traced(t, k, "a", trace.Broken, "none of 1 gateways reaches those of b")
 		world.Eventually(t, func(ctx context.Context) error { // another source serves
 			if address, err := e.listening(ctx, "a", shared); err == nil {
 				return fmt.Errorf("%s is used, which does not reach b", address)

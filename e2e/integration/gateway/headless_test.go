@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/trace"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -140,7 +140,7 @@ func testHeadless(t *testing.T, e *env, namespace string) {
 		}
 		lab.Must(t, e.Hub.APIServer.Start(t.Context()))
 	})
-	e.traced(t, k, "a", survey.OK, "through gateways: 1 of 1 reach those of b at "+e.host)
+	e.traced(t, k, "a", trace.OK, "through gateways: 1 of 1 reach those of b at "+e.host)
 	lab.Must(t, b.Delete(t.Context(), world.Export(k)))
 	a.Gone(t, k)
 	world.Eventually(t, func(ctx context.Context) error {

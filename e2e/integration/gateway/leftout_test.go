@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/trace"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 )
@@ -46,9 +46,9 @@ func testLeftOut(t *testing.T, e *env, namespace string) {
 		if err != nil {
 			return err
 		}
-		result, err := survey.Trace(ctx, survey.TraceOptions{Clusterset: found, Key: k, From: "a", Settle: time.Second})
+		result, err := trace.Run(ctx, trace.Options{Clusterset: found, Key: k, From: "a", Settle: time.Second})
 		for _, step := range result.Steps {
-			if step.Hop == survey.HopRecord && step.Cluster == "b" && step.State == survey.Broken && strings.Contains(step.Found, onNode) {
+			if step.Hop == trace.HopRecord && step.Cluster == "b" && step.State == trace.Broken && strings.Contains(step.Found, onNode) {
 				return err
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/trace"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -37,35 +38,35 @@ func TestTraceAlias(t *testing.T) {
 		world.Update(t, w.b, all, alias, func() { alias.Annotations[clusterset.AnnotationImport] = value })
 	}
 
-	w.shows(t, "works", all, func(traced survey.TraceResult) bool {
-		return traced.Broken() == nil && slices.ContainsFunc(traced.Steps, is(survey.HopProxy, "b", survey.OK, "http 1")) &&
-			slices.ContainsFunc(traced.Steps, is(survey.HopAlias, "b", survey.OK, "the Service has the endpoints of ServiceImport web at the ports main/TCP"))
+	w.shows(t, "works", all, func(traced trace.Result) bool {
+		return traced.Broken() == nil && slices.ContainsFunc(traced.Steps, is(trace.HopProxy, "b", trace.OK, "http 1")) &&
+			slices.ContainsFunc(traced.Steps, is(trace.HopAlias, "b", trace.OK, "the Service has the endpoints of ServiceImport web at the ports main/TCP"))
 	})
 	testSlowServers(t, w, all)
 	annotate("bank/web")
-	w.shows(t, "another namespace", all, brokenAt(survey.HopAlias, "b", "is refused"))
+	w.shows(t, "another namespace", all, brokenAt(trace.HopAlias, "b", "is refused"))
 	annotate("none")
-	w.shows(t, "not exported", all, brokenAt(survey.HopExport, "", "no cluster exports it"))
+	w.shows(t, "not exported", all, brokenAt(trace.HopExport, "", "no cluster exports it"))
 	annotate("web")
 	world.Update(t, w.a, client.ObjectKeyFromObject(slice), slice, func() {
 		slice.Endpoints[0].Conditions = discoveryv1.EndpointConditions{Ready: new(false)}
 	})
-	w.shows(t, "the import is broken", all, brokenAt(survey.HopEndpoints, "a", ""))
+	w.shows(t, "the import is broken", all, brokenAt(trace.HopEndpoints, "a", ""))
 	world.Update(t, w.a, client.ObjectKeyFromObject(slice), slice, func() {
 		slice.Endpoints[0].Conditions = discoveryv1.EndpointConditions{Ready: new(true)}
 	})
 	local := new(corev1.ServiceInternalTrafficPolicyLocal)
 	world.Update(t, w.b, all, alias, func() { alias.Spec.InternalTrafficPolicy = local })
-	w.shows(t, "a traffic policy drops all traffic", all, brokenAt(survey.HopAlias, "b", "internalTrafficPolicy is Local"))
+	w.shows(t, "a traffic policy drops all traffic", all, brokenAt(trace.HopAlias, "b", "internalTrafficPolicy is Local"))
 	world.Update(t, w.b, all, alias, func() { alias.Spec.InternalTrafficPolicy = nil })
 	world.Update(t, w.b, all, alias, func() { alias.Spec.Ports[0].Protocol = corev1.ProtocolUDP })
-	w.shows(t, "no port", all, brokenAt(survey.HopAlias, "b", "the import has no port like main/UDP"))
+	w.shows(t, "no port", all, brokenAt(trace.HopAlias, "b", "the import has no port like main/UDP"))
 
 	own := world.Service(web, world.Port("main", 80)) // of the name that a exports
 	own.Annotations, own.Spec.IPFamilyPolicy = map[string]string{clusterset.AnnotationImport: "web"}, new(corev1.IPFamilyPolicySingleStack)
 	lab.Must(t, w.b.Create(t.Context(), own))
-	w.shows(t, "the name of the import", web, func(traced survey.TraceResult) bool {
-		return traced.Broken() == nil && slices.ContainsFunc(traced.Steps, is(survey.HopAlias, "b", survey.OK, "the Service has the endpoints of ServiceImport web"))
+	w.shows(t, "the name of the import", web, func(traced trace.Result) bool {
+		return traced.Broken() == nil && slices.ContainsFunc(traced.Steps, is(trace.HopAlias, "b", trace.OK, "the Service has the endpoints of ServiceImport web"))
 	})
 }
 
@@ -96,7 +97,7 @@ func testSlowServers(t *testing.T, w *env, key clusterset.ServiceKey) {
 	}
 	found, err := survey.Find(t.Context(), survey.FindOptions{Contexts: contexts, Timeout: world.Within})
 	lab.Must(t, err)
-	traced, err := survey.Trace(t.Context(), survey.TraceOptions{Clusterset: found, Key: key, From: w.b.id, Resolve: w.resolve, Settle: delay})
+	traced, err := trace.Run(t.Context(), trace.Options{Clusterset: found, Key: key, From: w.b.id, Resolve: w.resolve, Settle: delay})
 	if err != nil || len(traced.Steps) == 0 {
 		t.Errorf("the trace has %d steps, %v", len(traced.Steps), err)
 	}

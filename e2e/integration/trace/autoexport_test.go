@@ -10,7 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/trace"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/watch"
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
@@ -32,10 +34,10 @@ func TestTraceLabel(t *testing.T) {
 		service := &corev1.Service{}
 		world.Update(t, w.a, key(name), service, func() { service.Labels = map[string]string{clusterset.LabelAutoExport: "true"} })
 	}
-	exported := func(text string) func(survey.TraceResult) bool {
-		return func(traced survey.TraceResult) bool {
-			return traced.Broken() == nil && slices.ContainsFunc(traced.Steps, func(s survey.Step) bool {
-				return s.Hop == survey.HopExport && s.Cluster == "a" && s.State == survey.OK && strings.HasSuffix(s.Found, text)
+	exported := func(text string) func(trace.Result) bool {
+		return func(traced trace.Result) bool {
+			return traced.Broken() == nil && slices.ContainsFunc(traced.Steps, func(s trace.Step) bool {
+				return s.Hop == trace.HopExport && s.Cluster == "a" && s.State == trace.OK && strings.HasSuffix(s.Found, text)
 			})
 		}
 	}
@@ -43,9 +45,9 @@ func TestTraceLabel(t *testing.T) {
 		t.Helper()
 		found, err := w.find(t.Context())
 		lab.Must(t, err)
-		problems := found.Status(t.Context()).InNamespace(ns).Problems
-		if !slices.ContainsFunc(problems, func(p survey.Problem) bool {
-			return p.Reason == survey.ReasonNotExportedByLabel && p.Member == "a" && strings.Contains(p.Message, text)
+		problems := watch.Once(t.Context(), found).InNamespace(ns).Problems
+		if !slices.ContainsFunc(problems, func(p assess.Problem) bool {
+			return p.Reason == assess.ReasonNotExportedByLabel && p.Member == "a" && strings.Contains(p.Message, text)
 		}) {
 			t.Errorf("status does not say %q: %+v", text, problems)
 		}
@@ -56,7 +58,7 @@ func TestTraceLabel(t *testing.T) {
 	}
 
 	label("own")
-	w.shows(t, "without the flag", key("own"), brokenAt(survey.HopExport, "a", "exports nothing by label"))
+	w.shows(t, "without the flag", key("own"), brokenAt(trace.HopExport, "a", "exports nothing by label"))
 	reported("the agent exports nothing by label")
 	lab.Must(t, w.a.Create(t.Context(), world.Export(key("own"))))
 	w.shows(t, "a user's own", key("own"), exported("by a user's ServiceExport: the label tombolo-mcs.io/auto-export has no effect"))
@@ -65,10 +67,10 @@ func TestTraceLabel(t *testing.T) {
 	w.a.argue(t, "--auto-export", "--auto-export-limit=1")
 	w.a.startWith(t, func(o *agent.Options) { o.AutoExport, o.AutoExportLimit = agent.AutoExportLabel, 1 })
 	label("first")
-	w.shows(t, "without the rights", key("first"), brokenAt(survey.HopExport, "a", "cannot be written"))
+	w.shows(t, "without the rights", key("first"), brokenAt(trace.HopExport, "a", "cannot be written"))
 	lab.Must(t, membership.InstallAutoExport(t.Context(), w.a.Cluster))
 	w.shows(t, "automatic", key("first"), exported("because of the label tombolo-mcs.io/auto-export"))
 	label("second")
-	w.shows(t, "beyond the limit", key("second"), brokenAt(survey.HopExport, "a", "at most 1 Service of a namespace"))
+	w.shows(t, "beyond the limit", key("second"), brokenAt(trace.HopExport, "a", "at most 1 Service of a namespace"))
 	reported("at most 1 Service of a namespace")
 }

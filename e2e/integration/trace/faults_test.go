@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/trace"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/membership"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
@@ -48,57 +48,57 @@ type fault struct {
 }
 
 var faults = []fault{
-	{"the Service is deleted", oneService, "", verdict{"a", survey.HopService}, func(t *testing.T, s *scene) {
+	{"the Service is deleted", oneService, "", verdict{"a", trace.HopService}, func(t *testing.T, s *scene) {
 		lab.Must(t, s.a.Delete(t.Context(), &corev1.Service{ObjectMeta: s.meta()}))
 	}},
-	{"the Service becomes an ExternalName", oneService, "", verdict{"a", survey.HopService}, func(t *testing.T, s *scene) {
+	{"the Service becomes an ExternalName", oneService, "", verdict{"a", trace.HopService}, func(t *testing.T, s *scene) {
 		s.changeService(t, func(spec *corev1.ServiceSpec) {
 			*spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "example.org"}
 		})
 	}},
-	{"the ServiceExport is deleted", oneService, "", verdict{"", survey.HopExport}, func(t *testing.T, s *scene) {
+	{"the ServiceExport is deleted", oneService, "", verdict{"", trace.HopExport}, func(t *testing.T, s *scene) {
 		lab.Must(t, s.a.Delete(t.Context(), &mcsv1beta1.ServiceExport{ObjectMeta: s.meta()}))
 	}},
-	{"no pod is ready", oneService, "", verdict{"a", survey.HopEndpoints}, func(t *testing.T, s *scene) {
+	{"no pod is ready", oneService, "", verdict{"a", trace.HopEndpoints}, func(t *testing.T, s *scene) {
 		s.changeEnds(t, func(slice *discoveryv1.EndpointSlice) { slice.Endpoints[0].Conditions.Ready = new(false) })
 	}},
-	{"the Service selects no pod", oneService, "", verdict{"a", survey.HopEndpoints}, func(t *testing.T, s *scene) {
+	{"the Service selects no pod", oneService, "", verdict{"a", trace.HopEndpoints}, func(t *testing.T, s *scene) {
 		lab.Must(t, s.a.Delete(t.Context(), s.ends))
 	}},
-	{"the slices name another port than the Service", oneService, clusterIP, verdict{"a", survey.HopProxy}, func(t *testing.T, s *scene) {
+	{"the slices name another port than the Service", oneService, clusterIP, verdict{"a", trace.HopProxy}, func(t *testing.T, s *scene) {
 		s.changeEnds(t, func(slice *discoveryv1.EndpointSlice) { slice.Ports[0].Name = new("web") })
 	}},
-	{"the exporter's agent is down when the Service changes", oneService, "", verdict{"a", survey.HopAgent}, func(t *testing.T, s *scene) {
+	{"the exporter's agent is down when the Service changes", oneService, "", verdict{"a", trace.HopAgent}, func(t *testing.T, s *scene) {
 		s.silenced(t, s.a)
 		s.changeService(t, func(spec *corev1.ServiceSpec) { spec.Ports[0].Port = 81 })
 	}},
-	{"the exporter's agent is down when the record is deleted by hand", oneService, "", verdict{"a", survey.HopAgent}, func(t *testing.T, s *scene) {
+	{"the exporter's agent is down when the record is deleted by hand", oneService, "", verdict{"a", trace.HopAgent}, func(t *testing.T, s *scene) {
 		s.silenced(t, s.a)
 		lab.Must(t, s.HubClient.Delete(t.Context(), s.record(t)))
 	}},
-	{"the exporter's agent is down when the record is edited by hand", oneService, "", verdict{"a", survey.HopAgent}, func(t *testing.T, s *scene) {
+	{"the exporter's agent is down when the record is edited by hand", oneService, "", verdict{"a", trace.HopAgent}, func(t *testing.T, s *scene) {
 		s.silenced(t, s.a)
 		record := s.record(t)
 		record.Spec.Ports[0].Port = 82
 		lab.Must(t, s.HubClient.Update(t.Context(), record))
 	}},
-	{"the member's quota on the hub is used up", oneService, "", verdict{"a", survey.HopRecord}, quotaUsedUp},
-	{"the Member has other ranges than the pods", allServices, "", verdict{"a", survey.HopRecord}, func(t *testing.T, s *scene) {
+	{"the member's quota on the hub is used up", oneService, "", verdict{"a", trace.HopRecord}, quotaUsedUp},
+	{"the Member has other ranges than the pods", allServices, "", verdict{"a", trace.HopRecord}, func(t *testing.T, s *scene) {
 		s.changeMember(t, func(spec *hubv1alpha1.MemberSpec) { spec.PodCIDRs = []hubv1alpha1.CIDR{"10.99.0.0/16"} })
 	}},
-	{"the Member may not publish the namespace", allServices, "", verdict{"a", survey.HopRecord}, func(t *testing.T, s *scene) {
+	{"the Member may not publish the namespace", allServices, "", verdict{"a", trace.HopRecord}, func(t *testing.T, s *scene) {
 		s.changeMember(t, func(spec *hubv1alpha1.MemberSpec) { spec.Namespaces = []hubv1alpha1.NamespaceName{"other"} })
 	}},
-	{"the Member is deleted", allServices, "", verdict{"a", survey.HopMembership}, func(t *testing.T, s *scene) {
+	{"the Member is deleted", allServices, "", verdict{"a", trace.HopMembership}, func(t *testing.T, s *scene) {
 		member := s.memberOf(t)
 		lab.Must(t, s.HubClient.Delete(t.Context(), member))
 		member = &hubv1alpha1.Member{ObjectMeta: metav1.ObjectMeta{Namespace: member.Namespace, Name: member.Name}, Spec: member.Spec}
 		atEnd(t, func(ctx context.Context) error { return s.HubClient.Create(ctx, member) })
 	}},
-	{"the importer's namespace is deleted", allServices, "", verdict{"b", survey.HopNamespace}, func(t *testing.T, s *scene) {
+	{"the importer's namespace is deleted", allServices, "", verdict{"b", trace.HopNamespace}, func(t *testing.T, s *scene) {
 		lab.Must(t, s.b.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.broken.Namespace}}))
 	}},
-	{"another user's ServiceImport has the name", oneService, "", verdict{"b", survey.HopImport}, func(t *testing.T, s *scene) {
+	{"another user's ServiceImport has the name", oneService, "", verdict{"b", trace.HopImport}, func(t *testing.T, s *scene) {
 		s.whileDown(t, func() {
 			lab.Must(t, s.b.Delete(t.Context(), &mcsv1beta1.ServiceImport{ObjectMeta: s.meta()}))
 			lab.Must(t, s.b.Create(t.Context(), &mcsv1beta1.ServiceImport{ObjectMeta: s.meta(), Spec: mcsv1beta1.ServiceImportSpec{
@@ -106,61 +106,61 @@ var faults = []fault{
 			}}))
 		})
 	}},
-	{"the importer's agent is down when the ServiceImport loses its label", oneService, "", verdict{"b", survey.HopAgent}, func(t *testing.T, s *scene) {
+	{"the importer's agent is down when the ServiceImport loses its label", oneService, "", verdict{"b", trace.HopAgent}, func(t *testing.T, s *scene) {
 		s.silenced(t, s.b)
 		object := &mcsv1beta1.ServiceImport{ObjectMeta: s.meta()}
 		lab.Must(t, s.b.Patch(t.Context(), object, client.RawPatch(types.JSONPatchType, []byte(`[{"op": "remove", "path": "/metadata/labels"}]`))))
 	}},
-	{"a grant names other clusters only", oneService, "", verdict{"b", survey.HopImport}, func(t *testing.T, s *scene) {
+	{"a grant names other clusters only", oneService, "", verdict{"b", trace.HopImport}, func(t *testing.T, s *scene) {
 		lab.Must(t, s.a.Create(t.Context(), world.Grant(s.broken, policyv1alpha1.Peer{Clusters: []policyv1alpha1.ClusterID{"a"}})))
 	}},
-	{"a grant names only a cluster that is no member", oneService, "", verdict{"a", survey.HopExport}, func(t *testing.T, s *scene) {
+	{"a grant names only a cluster that is no member", oneService, "", verdict{"a", trace.HopExport}, func(t *testing.T, s *scene) {
 		lab.Must(t, s.a.Create(t.Context(), world.Grant(s.broken, policyv1alpha1.Peer{Clusters: []policyv1alpha1.ClusterID{"c"}})))
 	}},
-	{"connections stay in their cluster, and the importer has no endpoint", oneService, clusterIP, verdict{"b", survey.HopProxy}, func(t *testing.T, s *scene) {
+	{"connections stay in their cluster, and the importer has no endpoint", oneService, clusterIP, verdict{"b", trace.HopProxy}, func(t *testing.T, s *scene) {
 		s.changeService(t, func(spec *corev1.ServiceSpec) {
 			spec.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicyLocal)
 		})
 	}},
-	{"another user's Services have both names of the derived one", oneService, "", verdict{"b", survey.HopDerived}, derivedNamesTaken},
-	{"the importer's agent is down when the derived Service is deleted", oneService, "", verdict{"b", survey.HopAgent}, func(t *testing.T, s *scene) {
+	{"another user's Services have both names of the derived one", oneService, "", verdict{"b", trace.HopDerived}, derivedNamesTaken},
+	{"the importer's agent is down when the derived Service is deleted", oneService, "", verdict{"b", trace.HopAgent}, func(t *testing.T, s *scene) {
 		s.silenced(t, s.b)
 		lab.Must(t, s.b.Delete(t.Context(), s.derived(t)))
 	}},
-	{"the importer's agent is down when the derived Service is edited", oneService, "", verdict{"b", survey.HopAgent}, func(t *testing.T, s *scene) {
+	{"the importer's agent is down when the derived Service is edited", oneService, "", verdict{"b", trace.HopAgent}, func(t *testing.T, s *scene) {
 		s.silenced(t, s.b)
 		derived := s.derived(t)
 		derived.Spec.Ports[0].Port = 83
 		lab.Must(t, s.b.Update(t.Context(), derived))
 	}},
-	{"the importer's agent is down when the mirrored slices are deleted", oneService, "", verdict{"b", survey.HopAgent}, func(t *testing.T, s *scene) {
+	{"the importer's agent is down when the mirrored slices are deleted", oneService, "", verdict{"b", trace.HopAgent}, func(t *testing.T, s *scene) {
 		s.silenced(t, s.b)
 		s.deleteMirrored(t)
 	}},
-	{"the importer's agent is down when the ServiceImport is deleted", oneService, "", verdict{"b", survey.HopAgent}, func(t *testing.T, s *scene) {
+	{"the importer's agent is down when the ServiceImport is deleted", oneService, "", verdict{"b", trace.HopAgent}, func(t *testing.T, s *scene) {
 		s.silenced(t, s.b)
 		lab.Must(t, s.b.Delete(t.Context(), &mcsv1beta1.ServiceImport{ObjectMeta: s.meta()}))
 	}},
-	{"a policy of the importer refuses derived Services", oneService, "", verdict{"b", survey.HopDerived}, func(t *testing.T, s *scene) {
+	{"a policy of the importer refuses derived Services", oneService, "", verdict{"b", trace.HopDerived}, func(t *testing.T, s *scene) {
 		s.forbid(t, "", "services", &corev1.Service{ObjectMeta: s.probe(), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 		lab.Must(t, s.b.Delete(t.Context(), s.derived(t)))
 	}},
-	{"a policy of the importer refuses mirrored slices", oneService, "", verdict{"b", survey.HopSlices}, func(t *testing.T, s *scene) {
+	{"a policy of the importer refuses mirrored slices", oneService, "", verdict{"b", trace.HopSlices}, func(t *testing.T, s *scene) {
 		s.forbid(t, "discovery.k8s.io", "endpointslices", &discoveryv1.EndpointSlice{ObjectMeta: s.probe(), AddressType: "IPv4"})
 		s.deleteMirrored(t)
 	}},
-	{"a policy of the importer refuses ServiceImports", oneService, "", verdict{"b", survey.HopImport}, func(t *testing.T, s *scene) {
+	{"a policy of the importer refuses ServiceImports", oneService, "", verdict{"b", trace.HopImport}, func(t *testing.T, s *scene) {
 		s.forbid(t, mcsv1beta1.GroupName, "serviceimports", &mcsv1beta1.ServiceImport{ObjectMeta: s.probe(), Spec: mcsv1beta1.ServiceImportSpec{
 			Type: mcsv1beta1.ClusterSetIP, Ports: []mcsv1beta1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}},
 		}})
 		lab.Must(t, s.b.Delete(t.Context(), &mcsv1beta1.ServiceImport{ObjectMeta: s.meta()}))
 	}},
-	{"the importer's agent has lost the right to write slices", oneService, "", verdict{"b", survey.HopSlices}, rightsLost},
-	{"the importer's DNS is down", allServices, "", verdict{"b", survey.HopDNS}, func(t *testing.T, s *scene) {
+	{"the importer's agent has lost the right to write slices", oneService, "", verdict{"b", trace.HopSlices}, rightsLost},
+	{"the importer's DNS is down", allServices, "", verdict{"b", trace.HopDNS}, func(t *testing.T, s *scene) {
 		lab.Must(t, s.dns.Stop())
 		t.Cleanup(func() { s.startDNS(t, corefile) })
 	}},
-	{"the importer's DNS does not know the clusterset", allServices, "", verdict{"b", survey.HopDNS}, func(t *testing.T, s *scene) {
+	{"the importer's DNS does not know the clusterset", allServices, "", verdict{"b", trace.HopDNS}, func(t *testing.T, s *scene) {
 		lab.Must(t, s.dns.Stop())
 		s.startDNS(t, otherCorefile)
 		t.Cleanup(func() {

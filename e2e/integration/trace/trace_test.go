@@ -14,7 +14,7 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/trace"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/world"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -27,7 +27,7 @@ var (
 // verdict is what a trace should say.
 type verdict struct {
 	cluster clusterset.ClusterID
-	hop     survey.Hop
+	hop     trace.Hop
 }
 
 // TestTrace breaks one of two services at a hop that is drawn, time and again. The trace must name the hop and its cluster
@@ -49,7 +49,7 @@ func TestTrace(t *testing.T) { //nolint:tparallel // one fault after the other
 		t.Run(fmt.Sprintf("%d %s", i+1, fault.name), func(t *testing.T) {
 			s := w.stage(t, fmt.Sprintf("draw-%d", i+1), i+1, fault.shape(random))
 			fault.inject(t, s)
-			traced, named := w.comesTo(t, s.broken, func(traced survey.TraceResult) bool {
+			traced, named := w.comesTo(t, s.broken, func(traced trace.Result) bool {
 				got := traced.Broken()
 				return got != nil && got.Hop == fault.want.hop && got.Cluster == fault.want.cluster && got.Fix != ""
 			})
@@ -63,7 +63,7 @@ func TestTrace(t *testing.T) { //nolint:tparallel // one fault after the other
 			if fault.scope == allServices {
 				return
 			}
-			traced, healthy := w.comesTo(t, s.working, func(traced survey.TraceResult) bool { return traced.Broken() == nil })
+			traced, healthy := w.comesTo(t, s.working, func(traced trace.Result) bool { return traced.Broken() == nil })
 			if !healthy {
 				blamed++
 				t.Errorf("the other service is blamed:\n%s", show(traced))
@@ -73,7 +73,7 @@ func TestTrace(t *testing.T) { //nolint:tparallel // one fault after the other
 	t.Logf("%d faults of %d kinds: %d not named, %d times a healthy service was blamed", *draws, min(*draws, len(faults)), wrong, blamed)
 }
 
-func show(traced survey.TraceResult) string {
+func show(traced trace.Result) string {
 	var b strings.Builder
 	for _, step := range traced.Steps {
 		fmt.Fprintf(&b, "  %-6s %-2s %-15s %s [%s]\n", step.State, step.Cluster, step.Hop, step.Found, step.Fix)

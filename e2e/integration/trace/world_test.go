@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/memberdns"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/trace"
 	"github.com/tombolo-mcs/tombolo/controllers/agent"
 	_ "github.com/tombolo-mcs/tombolo/coredns-plugin/clusterset"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/lab"
@@ -103,11 +105,11 @@ func (w *env) startDNS(t *testing.T, content string) {
 }
 
 // resolve asks the DNS of b; a has none.
-func (w *env) resolve(_ context.Context, m *survey.Member) ([]survey.Resolver, error) {
+func (w *env) resolve(_ context.Context, m *survey.Member) ([]memberdns.Resolver, error) {
 	if m.ID != w.b.id {
 		return nil, nil
 	}
-	return []survey.Resolver{survey.Server(w.dns.Servers()[0].Addr().String())}, nil
+	return []memberdns.Resolver{memberdns.Server(w.dns.Servers()[0].Addr().String())}, nil
 }
 
 // find returns what an administrator of all clusters sees.
@@ -120,19 +122,19 @@ func (w *env) find(ctx context.Context) (*survey.Clusterset, error) {
 }
 
 // trace follows a service that is wanted in b.
-func (w *env) trace(ctx context.Context, key clusterset.ServiceKey) (survey.TraceResult, error) {
+func (w *env) trace(ctx context.Context, key clusterset.ServiceKey) (trace.Result, error) {
 	found, err := w.find(ctx)
 	if err != nil {
-		return survey.TraceResult{}, err
+		return trace.Result{}, err
 	}
-	return survey.Trace(ctx, survey.TraceOptions{Clusterset: found, Key: key, From: w.b.id, Resolve: w.resolve, Settle: time.Second})
+	return trace.Run(ctx, trace.Options{Clusterset: found, Key: key, From: w.b.id, Resolve: w.resolve, Settle: time.Second})
 }
 
 // comesTo traces a service until the trace is as wanted, and returns the last trace and whether it came to that: an agent that
 // a busy machine holds up for longer than a trace waits is blamed meanwhile.
-func (w *env) comesTo(t *testing.T, key clusterset.ServiceKey, wanted func(survey.TraceResult) bool) (survey.TraceResult, bool) {
+func (w *env) comesTo(t *testing.T, key clusterset.ServiceKey, wanted func(trace.Result) bool) (trace.Result, bool) {
 	t.Helper()
-	var last survey.TraceResult
+	var last trace.Result
 	var failed error
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, world.Within, true, func(ctx context.Context) (bool, error) {
 		traced, err := w.trace(ctx, key)
@@ -149,7 +151,7 @@ func (w *env) comesTo(t *testing.T, key clusterset.ServiceKey, wanted func(surve
 }
 
 // shows fails the test unless a trace of a service comes to what is wanted.
-func (w *env) shows(t *testing.T, what string, key clusterset.ServiceKey, wanted func(survey.TraceResult) bool) {
+func (w *env) shows(t *testing.T, what string, key clusterset.ServiceKey, wanted func(trace.Result) bool) {
 	t.Helper()
 	if traced, ok := w.comesTo(t, key, wanted); !ok || traced.Key != key {
 		t.Errorf("%s: trace of %s:\n%s", what, traced.Key, show(traced))
@@ -157,17 +159,17 @@ func (w *env) shows(t *testing.T, what string, key clusterset.ServiceKey, wanted
 }
 
 // is returns a function that reports whether a step is this one.
-func is(hop survey.Hop, cluster clusterset.ClusterID, state survey.Health, text string) func(survey.Step) bool {
-	return func(s survey.Step) bool {
+func is(hop trace.Hop, cluster clusterset.ClusterID, state trace.Health, text string) func(trace.Step) bool {
+	return func(s trace.Step) bool {
 		return s.Hop == hop && s.Cluster == cluster && s.State == state && strings.Contains(s.Found, text)
 	}
 }
 
 // brokenAt returns a function that reports whether this step is the first that is broken, and says how to fix it.
-func brokenAt(hop survey.Hop, cluster clusterset.ClusterID, text string) func(survey.TraceResult) bool {
-	return func(traced survey.TraceResult) bool {
+func brokenAt(hop trace.Hop, cluster clusterset.ClusterID, text string) func(trace.Result) bool {
+	return func(traced trace.Result) bool {
 		broken := traced.Broken()
-		return broken != nil && broken.Fix != "" && is(hop, cluster, survey.Broken, text)(*broken)
+		return broken != nil && broken.Fix != "" && is(hop, cluster, trace.Broken, text)(*broken)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/connection"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/output"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/reading"
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/explain"
 )
 
 const about = `Say whether the pods of a service account may use a service of other clusters through gateways, and which rule decides.
@@ -81,13 +81,13 @@ func (c *command) run(ctx context.Context, usual *genericclioptions.ConfigFlags,
 	}
 	reading.NoteUnread(c.err, found.Unread)
 	if !found.Hub.IsRead() {
-		return c.withoutHub(found.ExplainAccess(ctx, key))
+		return c.withoutHub(explain.Rules(ctx, found, key))
 	}
 	read := reading.CompletenessOf(found)
 	if found.Hub.Records.Member(from.Cluster) == nil {
 		return output.Usage(fmt.Errorf("%s: cluster %s is no member of the clusterset", who, from.Cluster))
 	}
-	result := found.Access(ctx, key, from)
+	result := explain.CanConnect(ctx, found, key, from)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -105,14 +105,14 @@ func (c *command) run(ctx context.Context, usual *genericclioptions.ConfigFlags,
 }
 
 // accessError returns nil if an exporting cluster allows the access. Otherwise it says whether no cluster does, or whether that is not known.
-func accessError(result []survey.Access) error {
-	is := func(verdicts ...survey.AccessVerdict) bool {
-		return slices.ContainsFunc(result, func(a survey.Access) bool { return slices.Contains(verdicts, a.Verdict) })
+func accessError(result []explain.Access) error {
+	is := func(verdicts ...explain.Verdict) bool {
+		return slices.ContainsFunc(result, func(a explain.Access) bool { return slices.Contains(verdicts, a.Verdict) })
 	}
 	switch {
-	case is(survey.AccessAllowed, survey.AccessNotEnforced):
+	case is(explain.Allowed, explain.NotEnforced):
 		return nil
-	case is(survey.AccessUnknown):
+	case is(explain.Unknown):
 		return errAccessUnknown
 	}
 	return errNoAccess
@@ -120,9 +120,9 @@ func accessError(result []survey.Access) error {
 
 // withoutHub prints the rules of the clusters that were read: which clusters export the service, and in which networks they are, is not known
 // without the hub.
-func (c *command) withoutHub(rules []survey.ExplainedAccess) error {
+func (c *command) withoutHub(rules []explain.ClusterRules) error {
 	if c.output.IsData() {
-		if err := output.PrintData(c.out, c.output, []survey.Access{}); err != nil {
+		if err := output.PrintData(c.out, c.output, []explain.Access{}); err != nil {
 			return err
 		}
 		return output.ErrIncomplete
@@ -132,9 +132,9 @@ func (c *command) withoutHub(rules []survey.ExplainedAccess) error {
 	return output.ErrIncomplete
 }
 
-func printAccess(out io.Writer, result []survey.Access) {
-	words := map[survey.AccessVerdict]string{
-		survey.AccessAllowed: "yes", survey.AccessDenied: "no", survey.AccessNotEnforced: "yes", survey.AccessUnknown: "unknown",
+func printAccess(out io.Writer, result []explain.Access) {
+	words := map[explain.Verdict]string{
+		explain.Allowed: "yes", explain.Denied: "no", explain.NotEnforced: "yes", explain.Unknown: "unknown",
 	}
 	for _, a := range result {
 		var reasons []string

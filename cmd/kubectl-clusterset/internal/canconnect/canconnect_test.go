@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/explain"
 	"github.com/tombolo-mcs/tombolo/internal/access"
 	"github.com/tombolo-mcs/tombolo/internal/check"
 )
@@ -15,11 +15,11 @@ import (
 func TestPrintAccess(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	printAccess(&out, []survey.Access{
-		{Exporter: "east", Verdict: survey.AccessAllowed, ImportRule: access.NoRule, ExportRule: "ServiceExportGrant shop/cart"},
-		{Exporter: "north", Verdict: survey.AccessDenied, ImportRule: "ClusterServiceAccessPolicy no"},
-		{Exporter: "south", Verdict: survey.AccessNotEnforced, Reason: "direct"},
-		{Exporter: "west", Verdict: survey.AccessUnknown, ImportRule: access.NoRule, Reason: "not\nread"},
+	printAccess(&out, []explain.Access{
+		{Exporter: "east", Verdict: explain.Allowed, ImportRule: access.NoRule, ExportRule: "ServiceExportGrant shop/cart"},
+		{Exporter: "north", Verdict: explain.Denied, ImportRule: "ClusterServiceAccessPolicy no"},
+		{Exporter: "south", Verdict: explain.NotEnforced, Reason: "direct"},
+		{Exporter: "west", Verdict: explain.Unknown, ImportRule: access.NoRule, Reason: "not\nread"},
 	})
 	want := `east: yes (by the client's cluster: no rule; by the exporter: ServiceExportGrant shop/cart)
 north: no (by the client's cluster: ClusterServiceAccessPolicy no)

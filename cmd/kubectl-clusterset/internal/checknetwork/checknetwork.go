@@ -25,6 +25,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/reading"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/workload"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
 	"github.com/tombolo-mcs/tombolo/internal/record"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -83,7 +84,7 @@ type networkChecks struct {
 	Checks          []output.CheckResult `json:"checks"`
 }
 
-var networkChecksType = metav1.TypeMeta{APIVersion: survey.StatusVersion, Kind: "NetworkChecks"}
+var networkChecksType = metav1.TypeMeta{APIVersion: assess.StatusVersion, Kind: "NetworkChecks"}
 
 // command is the state of the command check-network.
 type command struct {

@@ -20,7 +20,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/output"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/ranges"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/writing"
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/memberdns"
 	"github.com/tombolo-mcs/tombolo/internal/corefile"
 	"github.com/tombolo-mcs/tombolo/manifests"
 )
@@ -77,9 +77,9 @@ func (d *Editor) forward(ctx context.Context, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	found := survey.ReadCorefile(ctx, d.Member.Client, d.Key, services.Prefixes)
+	found := memberdns.ReadCorefile(ctx, d.Member.Client, d.Key, services.Prefixes)
 	switch {
-	case found.In != "" && found.State == survey.DNSForwarded:
+	case found.In != "" && found.State == memberdns.Forwarded:
 		return text, nil // a second server block for the zone would be invalid
 	case found.In != "":
 		return "", fmt.Errorf("%s, in %s, which it imports: %s", found.Message, found.In, found.Next)
@@ -88,9 +88,9 @@ func (d *Editor) forward(ctx context.Context, text string) (string, error) {
 	switch {
 	case err == nil:
 		return edited, nil
-	case found.State == survey.DNSForwarded:
+	case found.State == memberdns.Forwarded:
 		return text, nil
-	case found.State == survey.DNSStale:
+	case found.State == memberdns.Stale:
 		return corefile.Retarget(text, zone, to...)
 	}
 	return "", err
@@ -121,8 +121,8 @@ func (d *Editor) addresses(ctx context.Context) ([]netip.Addr, error) {
 // serve a clusterset, also by hand: without them, CoreDNS never becomes ready, and no pod of the cluster resolves any name.
 func (d *Editor) DeleteRights(ctx context.Context, text string) error {
 	custom := &corev1.ConfigMap{}
-	if err := client.IgnoreNotFound(d.Member.Client.Get(ctx, survey.CustomCorefile, custom)); err != nil {
-		return fmt.Errorf("get ConfigMap %s: %w", survey.CustomCorefile, err)
+	if err := client.IgnoreNotFound(d.Member.Client.Get(ctx, memberdns.CustomCorefile, custom)); err != nil {
+		return fmt.Errorf("get ConfigMap %s: %w", memberdns.CustomCorefile, err)
 	}
 	if usesMulticluster(append(slices.Collect(maps.Values(custom.Data)), text)...) {
 		d.R.Notef("the rights of the cluster's DNS for ServiceImports stay: its configuration has \"multicluster\", which needs them. Take that out by hand first, and then run this command again")
@@ -179,18 +179,18 @@ func Revert(ctx context.Context, member *connection.Cluster, r *output.Report) e
 // PrintNextStep prints the remaining step of join: the DNS of a new member must forward the names of the clusterset. services are the ranges of
 // its Services.
 func PrintNextStep(ctx context.Context, member *connection.Cluster, services []netip.Prefix, r *output.Report) error {
-	found := survey.ReadDNSConfiguration(ctx, member.Client, services, "")
+	found := memberdns.Read(ctx, member.Client, services, "")
 	next := "Next"
 	switch found.State {
-	case survey.DNSForwarded, survey.DNSServed:
+	case memberdns.Forwarded, memberdns.Served:
 		r.Titlef("Its DNS is configured: %s.", found.Message)
 		return nil
-	case survey.DNSStale:
+	case memberdns.Stale:
 		r.Titlef("Next, repair its DNS, because names of the clusterset do not resolve: %s. Run: %s", found.Message, found.Next)
 		return nil
-	case survey.DNSNotKnown:
+	case memberdns.NotKnown:
 		next = "Next, unless you have done so already (" + found.Message + ")"
-	case survey.DNSNotSet:
+	case memberdns.NotSet:
 	}
 	d := &Editor{Member: member}
 	addresses, err := d.addresses(ctx)

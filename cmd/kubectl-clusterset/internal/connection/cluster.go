@@ -24,7 +24,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/install"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/output"
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/apiserver"
 	"github.com/tombolo-mcs/tombolo/internal/apply"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
@@ -58,7 +58,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// explainedError is an error with the text of survey.FailureOf.
+// explainedError is an error with the text of apiserver.FailureOf.
 type explainedError struct {
 	error
 	text string
@@ -68,8 +68,8 @@ func (e explainedError) Error() string { return e.text }
 
 func (e explainedError) Unwrap() error { return e.error }
 
-// Explained returns an error with the text of survey.FailureOf.
-func Explained(err error) error { return explainedError{err, survey.FailureOf(err, "").Message} }
+// Explained returns an error with the text of apiserver.FailureOf.
+func Explained(err error) error { return explainedError{err, apiserver.FailureOf(err, "").Message} }
 
 // IsAbsent reports whether an object or its kind does not exist.
 func IsAbsent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }

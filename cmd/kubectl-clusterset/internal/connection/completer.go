@@ -17,7 +17,7 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/output"
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/apiserver"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -65,7 +65,7 @@ func (c Completer) list(ctx context.Context, what string, hub *HubFlags, list cl
 	if err == nil || IsAbsent(err) {
 		return nil
 	}
-	return fmt.Errorf("%s could not be read: %s", what, survey.FailureOf(err, "").Message)
+	return fmt.Errorf("%s could not be read: %s", what, apiserver.FailureOf(err, "").Message)
 }
 
 // names returns the names of the objects of a list in the namespace of -n, or of the context.

@@ -22,6 +22,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/reading"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/picture"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/watch"
 )
 
 const about = `Show the clusterset in a browser: its problems, its clusters by network, the state of each service in each cluster, and
@@ -75,7 +76,7 @@ func (d *command) run(ctx context.Context, usual *genericclioptions.ConfigFlags)
 	server := page.New(picture.SVG)
 	fmt.Fprintf(d.out, "%s\nThis link opens the dashboard in one browser. Interrupt the command to end it.\n", server.URL(listener.Addr()))
 	read := reading.CompletenessOf(found)
-	publish := func(o survey.Observation) error {
+	publish := func(o watch.Observation) error {
 		o.Status = o.Status.InNamespace(*usual.Namespace)
 		read = reading.Completeness(o.Status.IsComplete() && len(o.Unanswered) == 0)
 		return server.Publish(o)
@@ -90,7 +91,7 @@ func (d *command) run(ctx context.Context, usual *genericclioptions.ConfigFlags)
 }
 
 // watch shows the clusterset until ctx ends. If something could not be read, it tries again, and starts anew when more can be read.
-func (d *command) watch(ctx context.Context, found *survey.Clusterset, publish func(survey.Observation) error) error {
+func (d *command) watch(ctx context.Context, found *survey.Clusterset, publish func(watch.Observation) error) error {
 	for {
 		watching, stop := context.WithCancel(ctx)
 		more := make(chan *survey.Clusterset, 1)
@@ -100,7 +101,7 @@ func (d *command) watch(ctx context.Context, found *survey.Clusterset, publish f
 				stop()
 			}
 		}()
-		err := found.Watch(watching, publish)
+		err := watch.Run(watching, found, publish)
 		stop()
 		select {
 		case found = <-more:

@@ -21,6 +21,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/output"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/reading"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/apiserver"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/dryrun"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -108,7 +110,7 @@ func (d *command) run(ctx context.Context, usual *genericclioptions.ConfigFlags,
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			failure := survey.FailureOf(err, m.KubeContext.Name)
+			failure := apiserver.FailureOf(err, m.KubeContext.Name)
 			reading.NoteFailure(warnings, fmt.Sprintf("what the agent of %s would write is not known completely: %s", m.ID, failure.Message), failure.Next)
 			d.failed = append(d.failed, "member "+string(m.ID))
 		}
@@ -157,7 +159,7 @@ func (d *command) notRead(found *survey.Clusterset) error {
 
 // member prints the writes of one member's agent, for the given service or all. A service that cannot be read does not stop the others.
 func (d *command) member(ctx context.Context, h *survey.Hub, m *survey.Member) error {
-	view, err := m.Read(ctx, h, d.namespace)
+	view, err := dryrun.Read(ctx, m, h, d.namespace)
 	if err != nil {
 		return err
 	}
@@ -171,7 +173,7 @@ func (d *command) member(ctx context.Context, h *survey.Hub, m *survey.Member) e
 			continue
 		}
 		d.found = true
-		r, err := view.DryRun(ctx, key)
+		r, err := view.Service(ctx, key)
 		if err != nil {
 			failed = cmp.Or(failed, err)
 			continue

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/output"
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
 	"github.com/tombolo-mcs/tombolo/internal/apply"
 	"github.com/tombolo-mcs/tombolo/internal/plan"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -27,7 +27,7 @@ type pendingWrites struct {
 }
 
 func newPendingWrites(writes []pendingWrite) pendingWrites {
-	return pendingWrites{metav1.TypeMeta{APIVersion: survey.StatusVersion, Kind: "PendingWrites"}, append([]pendingWrite{}, writes...)}
+	return pendingWrites{metav1.TypeMeta{APIVersion: assess.StatusVersion, Kind: "PendingWrites"}, append([]pendingWrite{}, writes...)}
 }
 
 // pendingTarget is the API server of a write.

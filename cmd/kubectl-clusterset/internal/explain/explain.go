@@ -20,6 +20,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/output"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/reading"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/explain"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/phrase"
 	"github.com/tombolo-mcs/tombolo/internal/conditions"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -82,15 +84,15 @@ func (e *command) run(ctx context.Context, usual *genericclioptions.ConfigFlags,
 		return err
 	}
 	read := reading.Completeness(!reading.NoteObjects(e.err, members) && len(found.Unread) == 0)
-	explanation, ok := found.Hub.Explain(key)
+	explanation, ok := explain.Service(found.Hub, key)
 	if !ok && found.Hub.IsRead() {
 		e.printNotExported(key, found.Hub.Records.Keys(), members)
 		return read.Verdict(errNotExported)
 	}
-	explanation.Access = found.ExplainAccess(ctx, key)
-	explanation.Preferences = survey.Preferences(key, members)
+	explanation.Access = explain.Rules(ctx, found, key)
+	explanation.Preferences = explain.Preferences(key, members)
 	if !found.Hub.IsRead() {
-		explanation.Seen = survey.Seen(key, members)
+		explanation.Seen = explain.Seen(key, members)
 	}
 	switch {
 	case e.output.IsData():
@@ -107,7 +109,7 @@ func (e *command) run(ctx context.Context, usual *genericclioptions.ConfigFlags,
 }
 
 // printSeen prints what the clusters that were read have of a service, without the hub.
-func printSeen(out io.Writer, e survey.Explanation) {
+func printSeen(out io.Writer, e explain.Explanation) {
 	fmt.Fprintf(out, "How the exports of %s/%s are merged is not known without the hub. The clusters that were read have:\n", e.Namespace, e.Name)
 	t := &output.Table{Header: []string{"CLUSTER", "OBJECT", "CONDITIONS"}}
 	for _, s := range e.Seen {
@@ -119,7 +121,7 @@ func printSeen(out io.Writer, e survey.Explanation) {
 }
 
 // printPreferences prints which sources serve in the members that have a ServiceImportRoutingPolicy.
-func printPreferences(out io.Writer, e survey.Explanation) {
+func printPreferences(out io.Writer, e explain.Explanation) {
 	if len(e.Preferences) == 0 {
 		return
 	}
@@ -152,7 +154,7 @@ func (e *command) printNotExported(key clusterset.ServiceKey, known []clusterset
 	if !wanted {
 		fmt.Fprintf(e.err, "To export it, where its Service runs: kubectl clusterset export -n %s %s\n", key.Namespace, key.Name)
 	}
-	if similar := survey.Similar(key, known); len(similar) > 0 {
+	if similar := explain.Similar(key, known); len(similar) > 0 {
 		fmt.Fprintln(e.err, "Do you mean one of these?")
 		for _, k := range similar {
 			fmt.Fprintln(e.err, "  "+k.String())
@@ -160,7 +162,7 @@ func (e *command) printNotExported(key clusterset.ServiceKey, known []clusterset
 	}
 }
 
-func printExplanation(out io.Writer, e survey.Explanation, h *survey.Hub) {
+func printExplanation(out io.Writer, e explain.Explanation, h *survey.Hub) {
 	name := e.Namespace + "/" + e.Name
 	if len(e.Exports) == 0 {
 		fmt.Fprintf(out, "No member imports %s: its records on the hub are refused.\n", name)
@@ -189,7 +191,7 @@ func printExplanation(out io.Writer, e survey.Explanation, h *survey.Hub) {
 		if from == "" {
 			from = "all exports"
 		}
-		fields.Add(f.Field, survey.Shortened(f.Using), from, otherValues(f))
+		fields.Add(f.Field, phrase.Shortened(f.Using), from, otherValues(f))
 	}
 	fields.Write(out)
 	printPorts(out, e)
@@ -213,15 +215,15 @@ func clusters(n int) string {
 	return fmt.Sprintf("%d clusters", n)
 }
 
-func otherValues(f survey.ExplainedField) string {
+func otherValues(f explain.Field) string {
 	var words []string
 	for _, d := range f.Disagree {
-		words = append(words, fmt.Sprintf("%s: %s", d.Cluster, survey.Shortened(d.Value)))
+		words = append(words, fmt.Sprintf("%s: %s", d.Cluster, phrase.Shortened(d.Value)))
 	}
 	return strings.Join(words, "; ")
 }
 
-func printPorts(out io.Writer, e survey.Explanation) {
+func printPorts(out io.Writer, e explain.Explanation) {
 	if len(e.Ports) == 0 {
 		return
 	}

@@ -19,7 +19,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/output"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/reading"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/picture"
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/watch"
 )
 
 const about = `Draw the clusterset: which members export and import each service, with the number of ready endpoints; conflicts; silent
@@ -76,7 +77,7 @@ func (d *command) run(ctx context.Context, usual *genericclioptions.ConfigFlags)
 	if err != nil {
 		return err
 	}
-	status := found.Status(ctx).InNamespace(*usual.Namespace)
+	status := watch.Once(ctx, found).InNamespace(*usual.Namespace)
 	drawn, err := d.draw(status)
 	if err != nil {
 		return err
@@ -94,7 +95,7 @@ func (d *command) run(ctx context.Context, usual *genericclioptions.ConfigFlags)
 }
 
 // reading.NoteUnread prints what could not be read: a picture has no problems.
-func (d *command) noteUnread(status survey.Status) {
+func (d *command) noteUnread(status assess.Status) {
 	for _, p := range status.Unread() {
 		reading.NoteFailure(d.err, p.Message, p.Next)
 	}
@@ -104,7 +105,7 @@ func (d *command) noteUnread(status survey.Status) {
 var errSVGOnTerminal = errors.New("a terminal cannot show SVG: pass --file clusterset.svg, or -o dot")
 
 // draw returns the status in the format of the command.
-func (d *command) draw(status survey.Status) ([]byte, error) {
+func (d *command) draw(status assess.Status) ([]byte, error) {
 	switch d.output {
 	case formatDOT:
 		return picture.DOT(status), nil

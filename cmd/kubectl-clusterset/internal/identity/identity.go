@@ -18,6 +18,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/connection"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/apiserver"
 	"github.com/tombolo-mcs/tombolo/internal/hub"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
@@ -87,7 +88,7 @@ func Heartbeat(ctx context.Context, onHub *connection.Cluster, id clusterset.Clu
 // IsLastSender returns the Lease of the agents of a member, which is on the hub if they run there, and whether its process has sent a
 // heartbeat on the hub. The Lease is nil if there is none; then that is not known.
 func IsLastSender(ctx context.Context, onHub, member *connection.Cluster, beat *hubv1alpha1.Heartbeat) (*survey.AgentLease, bool, error) {
-	now, err := survey.ServerTime(ctx, onHub.Config)
+	now, err := apiserver.Time(ctx, onHub.Config)
 	if err != nil {
 		return nil, false, err
 	}
@@ -95,7 +96,7 @@ func IsLastSender(ctx context.Context, onHub, member *connection.Cluster, beat *
 		cluster   *connection.Cluster
 		namespace string
 	}{{member, manifests.AgentNamespace}, {onHub, beat.Namespace}} {
-		local, err := survey.ServerTime(ctx, at.cluster.Config)
+		local, err := apiserver.Time(ctx, at.cluster.Config)
 		if err != nil {
 			return nil, false, err
 		}

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/output"
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -84,8 +84,8 @@ func parse(content []byte) (*File, error) {
 	if err := yaml.UnmarshalStrict(content, result); err != nil {
 		return nil, fmt.Errorf("it is no invitation: %w", err)
 	}
-	if result.Kind != Kind || result.APIVersion != survey.StatusVersion {
-		return nil, fmt.Errorf("it is no invitation of %s, but kind %q of %q", survey.StatusVersion, result.Kind, result.APIVersion)
+	if result.Kind != Kind || result.APIVersion != assess.StatusVersion {
+		return nil, fmt.Errorf("it is no invitation of %s, but kind %q of %q", assess.StatusVersion, result.Kind, result.APIVersion)
 	}
 	if _, err := clusterset.ParseClusterID(result.ClusterID); err != nil {
 		return nil, fmt.Errorf("clusterID: %w", err)

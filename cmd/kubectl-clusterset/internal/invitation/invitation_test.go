@@ -18,7 +18,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
 	"github.com/tombolo-mcs/tombolo/internal/check"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -38,7 +38,7 @@ func newAuthority(t testing.TB) []byte {
 func newInvitation(t testing.TB) File {
 	t.Helper()
 	return File{
-		TypeMeta:  metav1.TypeMeta{APIVersion: survey.StatusVersion, Kind: Kind},
+		TypeMeta:  metav1.TypeMeta{APIVersion: assess.StatusVersion, Kind: Kind},
 		ClusterID: "east", ClusterSet: "shops", Expires: metav1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)),
 		Hub: Hub{Server: "https://hub.example.com:6443", CertificateAuthority: string(newAuthority(t))}, Token: "secret",
 	}

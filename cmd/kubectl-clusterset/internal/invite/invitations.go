@@ -20,7 +20,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/install"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/connection"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/output"
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -37,7 +37,7 @@ type invitationList struct {
 	Invitations     []openInvitation `json:"invitations"`
 }
 
-var invitationListType = metav1.TypeMeta{APIVersion: survey.StatusVersion, Kind: "InvitationList"}
+var invitationListType = metav1.TypeMeta{APIVersion: assess.StatusVersion, Kind: "InvitationList"}
 
 func newList(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var as output.Format

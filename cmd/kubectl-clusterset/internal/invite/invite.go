@@ -29,7 +29,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/output"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/ranges"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/writing"
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	hubv1alpha1 "github.com/tombolo-mcs/tombolo/pkg/api/hub/v1alpha1"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
@@ -236,7 +236,7 @@ func (v *command) write(ctx context.Context, file *os.File) error {
 		return err
 	}
 	content, err := (&invitation.File{
-		TypeMeta:  metav1.TypeMeta{APIVersion: survey.StatusVersion, Kind: invitation.Kind},
+		TypeMeta:  metav1.TypeMeta{APIVersion: assess.StatusVersion, Kind: invitation.Kind},
 		ClusterID: string(v.ID), ClusterSet: v.ClusterSet, Expires: token.ExpirationTimestamp,
 		Hub: invitation.Hub{Server: v.HubAddress.Server, CertificateAuthority: string(v.HubAddress.CA)}, Token: token.Token,
 	}).Text()

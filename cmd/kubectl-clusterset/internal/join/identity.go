@@ -12,7 +12,7 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/admission"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/identity"
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/apiserver"
 	"github.com/tombolo-mcs/tombolo/internal/hub"
 	"github.com/tombolo-mcs/tombolo/manifests"
 	aboutv1beta1 "github.com/tombolo-mcs/tombolo/pkg/api/about/v1beta1"
@@ -94,7 +94,7 @@ func (j *command) checkCopy(ctx context.Context, first *hubv1alpha1.Heartbeat) e
 		if err != nil || beat == nil {
 			return true, err
 		}
-		now, err := survey.ServerTime(ctx, j.Hub.Config)
+		now, err := apiserver.Time(ctx, j.Hub.Config)
 		if err != nil {
 			return false, err
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/connection"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/output"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/apiserver"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -61,7 +62,7 @@ func (o *Flags) Find(ctx context.Context, usual *genericclioptions.ConfigFlags, 
 	}
 	for _, u := range found.Unreached {
 		if !slices.ContainsFunc(found.Unread, func(unread survey.Unread) bool { return unread.Context == u.Context }) {
-			fmt.Fprintf(warnings, "note: context %s is left out: %s\n", u.Context, output.Plain(survey.FailureOf(u.Err, u.Context).Message))
+			fmt.Fprintf(warnings, "note: context %s is left out: %s\n", u.Context, output.Plain(apiserver.FailureOf(u.Err, u.Context).Message))
 		}
 	}
 	if note := o.unreadNote(found.NotRead()); note != "" {

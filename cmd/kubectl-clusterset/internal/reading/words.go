@@ -14,6 +14,8 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/output"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/explain"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/phrase"
 	"github.com/tombolo-mcs/tombolo/internal/access"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -38,7 +40,7 @@ func ExportMessage(export *mcsv1beta1.ServiceExport) string {
 }
 
 // PrintRules prints who may use the service through gateways, in the order in which the rules are asked.
-func PrintRules(out io.Writer, rules []survey.ExplainedAccess) {
+func PrintRules(out io.Writer, rules []explain.ClusterRules) {
 	if len(rules) == 0 {
 		return
 	}
@@ -46,10 +48,10 @@ func PrintRules(out io.Writer, rules []survey.ExplainedAccess) {
 	t := &output.Table{Header: []string{"CLUSTER", "DIRECTION", "ACTION", "CLIENTS", "RULE"}}
 	for _, a := range rules {
 		for _, r := range a.Rules {
-			t.Add(string(a.Cluster), string(a.Direction), r.Action, survey.Shortened(r.Clients), r.Rule)
+			t.Add(string(a.Cluster), string(a.Direction), r.Action, phrase.Shortened(r.Clients), r.Rule)
 		}
 		if a.Reason != "" {
-			t.Add(string(a.Cluster), string(a.Direction), "?", "", survey.Shortened(a.Reason))
+			t.Add(string(a.Cluster), string(a.Direction), "?", "", phrase.Shortened(a.Reason))
 		}
 	}
 	t.Write(out)

@@ -16,6 +16,9 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/output"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/reading"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/memberdns"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/phrase"
 )
 
 // Limits of the tables, unless all is requested.
@@ -32,7 +35,7 @@ type printer struct {
 	services serviceFilter
 }
 
-func (p printer) write(s survey.Status) {
+func (p printer) write(s assess.Status) {
 	p.problems(s.Problems)
 	fmt.Fprintf(p.out, "\n%s\n", membersTitle(s))
 	p.members(s.Members).Write(p.out)
@@ -52,7 +55,7 @@ func (p printer) write(s survey.Status) {
 }
 
 // membersTitle returns the title of the table of members.
-func membersTitle(s survey.Status) string {
+func membersTitle(s assess.Status) string {
 	if s.IsHubRead() {
 		version := ""
 		if s.HubVersion != "" {
@@ -64,13 +67,13 @@ func membersTitle(s survey.Status) string {
 }
 
 // problems prints the problems. It limits the number for each reason unless all is requested.
-func (p printer) problems(problems []survey.Problem) {
+func (p printer) problems(problems []assess.Problem) {
 	if len(problems) == 0 {
 		fmt.Fprintln(p.out, p.paint(output.Green, "No problems."))
 		return
 	}
 	fmt.Fprintf(p.out, "PROBLEMS (%d)\n", len(problems))
-	count, left := map[survey.Reason]int{}, 0
+	count, left := map[assess.Reason]int{}, 0
 	for _, problem := range problems {
 		count[problem.Reason]++
 		if count[problem.Reason] > problemsPerReason && p.output != output.Wide {
@@ -87,13 +90,13 @@ func (p printer) problems(problems []survey.Problem) {
 	}
 }
 
-func (p printer) problem(problem survey.Problem) string {
-	marks := map[survey.Severity]string{survey.SeverityError: p.paint(output.Red, "ERROR"), survey.SeverityWarning: p.paint(output.Yellow, "WARN ")}
+func (p printer) problem(problem assess.Problem) string {
+	marks := map[assess.Severity]string{assess.SeverityError: p.paint(output.Red, "ERROR"), assess.SeverityWarning: p.paint(output.Yellow, "WARN ")}
 	return marks[problem.Severity] + " " + string(problem.Reason) + subjectOf(problem) + ": " + output.Plain(problem.Message)
 }
 
 // subjectOf returns the member and the service of a problem.
-func subjectOf(problem survey.Problem) string {
+func subjectOf(problem assess.Problem) string {
 	var words []string
 	for _, word := range []string{string(problem.Member), problem.Service} {
 		if word != "" {
@@ -106,9 +109,9 @@ func subjectOf(problem survey.Problem) string {
 	return " " + strings.Join(words, " ")
 }
 
-func (p printer) members(members []survey.MemberStatus) *output.Table {
+func (p printer) members(members []assess.MemberStatus) *output.Table {
 	t := &output.Table{Header: []string{"ID", "STATE", "LAST HEARTBEAT", "VERSION", "PUBLICATION", "EXPORTS", "ENDPOINTS", "IMPORTS", "PENDING DELETIONS", "DNS", "CONTEXT"}}
-	networks := survey.Networks(members)
+	networks := assess.Networks(members)
 	if len(networks) > 1 {
 		t.Header = append(t.Header, "NETWORK")
 	}
@@ -132,14 +135,14 @@ func (p printer) members(members []survey.MemberStatus) *output.Table {
 	return t
 }
 
-var dnsWords = map[survey.DNSState]string{
-	survey.DNSForwarded: "forwarded", survey.DNSServed: "served", survey.DNSStale: "STALE", survey.DNSNotSet: "NOT SET", survey.DNSNotKnown: "?", "": "?",
+var dnsWords = map[memberdns.State]string{
+	memberdns.Forwarded: "forwarded", memberdns.Served: "served", memberdns.Stale: "STALE", memberdns.NotSet: "NOT SET", memberdns.NotKnown: "?", "": "?",
 }
 
 // unknownDNS prints why it is not known what the DNS of members does.
-func (p printer) unknownDNS(members []survey.MemberStatus) {
+func (p printer) unknownDNS(members []assess.MemberStatus) {
 	for _, m := range members {
-		if m.DNS == survey.DNSNotKnown {
+		if m.DNS == memberdns.NotKnown {
 			fmt.Fprintf(p.out, "  %s: %s\n", m.ID, output.Plain(m.DNSMessage))
 		}
 	}
@@ -153,7 +156,7 @@ func optional(n *int) string {
 }
 
 // shown returns the services to list.
-func (p printer) shown(s survey.Status) []survey.ServiceStatus {
+func (p printer) shown(s assess.Status) []assess.ServiceStatus {
 	if len(s.Services) <= maxListedServices || p.services == allServices || p.output == output.Wide {
 		return s.Services
 	}
@@ -161,7 +164,7 @@ func (p printer) shown(s survey.Status) []survey.ServiceStatus {
 	for _, problem := range s.Problems {
 		troubled[problem.Service] = true
 	}
-	var result []survey.ServiceStatus
+	var result []assess.ServiceStatus
 	for _, service := range s.Services {
 		if troubled[service.Key()] {
 			result = append(result, service)
@@ -170,7 +173,7 @@ func (p printer) shown(s survey.Status) []survey.ServiceStatus {
 	return result
 }
 
-func (p printer) serviceTable(services []survey.ServiceStatus) *output.Table {
+func (p printer) serviceTable(services []assess.ServiceStatus) *output.Table {
 	t := &output.Table{Header: []string{"NAMESPACE", "NAME", "TYPE", "PORTS", "EXPORTERS (READY)", "CONFLICTS"}}
 	if p.output == output.Wide {
 		t.Header = append(t.Header, "IP FAMILIES", "OLDEST", "IMPORTERS", "REFUSED")
@@ -190,7 +193,7 @@ func (p printer) serviceTable(services []survey.ServiceStatus) *output.Table {
 }
 
 // exporters returns "east(2/3),west(1/1)".
-func exporters(s survey.ServiceStatus) string {
+func exporters(s assess.ServiceStatus) string {
 	var words []string
 	for _, e := range s.Exporters {
 		words = append(words, fmt.Sprintf("%s(%s)", e.Cluster, reading.EndpointCount{Ready: e.ReadyEndpoints, All: e.Endpoints, AtLeast: e.AtLeast}))
@@ -198,7 +201,7 @@ func exporters(s survey.ServiceStatus) string {
 	return strings.Join(words, ",")
 }
 
-func conflictFields(s survey.ServiceStatus) string {
+func conflictFields(s assess.ServiceStatus) string {
 	const most = 5
 	var words []string
 	for i, c := range s.Conflicts {
@@ -206,13 +209,13 @@ func conflictFields(s survey.ServiceStatus) string {
 			words = append(words, fmt.Sprintf("%d more", len(s.Conflicts)-most))
 			break
 		}
-		words = append(words, survey.Shortened(c.Field))
+		words = append(words, phrase.Shortened(c.Field))
 	}
 	return strings.Join(words, ", ")
 }
 
 // printChanges prints one line for each change.
-func printChanges(out io.Writer, paint func(output.Colour, string) string, c survey.Changes) {
+func printChanges(out io.Writer, paint func(output.Colour, string) string, c assess.Changes) {
 	p := printer{out: out, paint: paint}
 	at := c.Time.Format(time.TimeOnly)
 	for _, problem := range c.Appeared {

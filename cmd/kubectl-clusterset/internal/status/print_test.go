@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/output"
-	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
 	"github.com/tombolo-mcs/tombolo/e2e/framework/golden"
 	"github.com/tombolo-mcs/tombolo/internal/check"
 )
@@ -21,19 +21,19 @@ import (
 // read reads a golden file of cmd/kubectl-clusterset/survey, whose results are printed here.
 func read(t *testing.T, name string, into any) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("..", "..", "survey", "testdata", name))
+	content, err := os.ReadFile(filepath.Join("..", "..", "survey", "assess", "testdata", name))
 	check.Must(t, err)
 	check.Must(t, json.Unmarshal(content, into))
 }
 
-func printed(s survey.Status, format output.Format, services serviceFilter) string {
+func printed(s assess.Status, format output.Format, services serviceFilter) string {
 	var out bytes.Buffer
 	printer{out: &out, paint: output.Paint(&out), output: format, services: services}.write(s)
 	return out.String()
 }
 
 func TestStatusTables(t *testing.T) {
-	var s survey.Status
+	var s assess.Status
 	read(t, "status.json", &s)
 	golden.Check(t, "status.txt", printed(s, output.Text, someServices))
 	golden.Check(t, "status-wide.txt", printed(s, output.Wide, someServices))
@@ -41,12 +41,12 @@ func TestStatusTables(t *testing.T) {
 
 // TestManyServices: of many services, a table lists those with problems, and the number of the others.
 func TestManyServices(t *testing.T) {
-	var s survey.Status
+	var s assess.Status
 	for i := range 10_000 {
-		service := survey.ServiceStatus{Namespace: "shop", Name: fmt.Sprintf("svc-%04d", i)}
+		service := assess.ServiceStatus{Namespace: "shop", Name: fmt.Sprintf("svc-%04d", i)}
 		s.Services = append(s.Services, service)
 		if i%400 == 0 {
-			s.Problems = append(s.Problems, survey.Problem{Severity: survey.SeverityWarning, Reason: survey.ReasonConflict, Service: service.Key()})
+			s.Problems = append(s.Problems, assess.Problem{Severity: assess.SeverityWarning, Reason: assess.ReasonConflict, Service: service.Key()})
 		}
 	}
 	for _, test := range []struct {
@@ -69,11 +69,11 @@ func TestManyServices(t *testing.T) {
 
 // TestManyConflicts: a table has a limited number of conflicts, and cuts long names.
 func TestManyConflicts(t *testing.T) {
-	service := survey.ServiceStatus{Namespace: "shop", Name: "web"}
+	service := assess.ServiceStatus{Namespace: "shop", Name: "web"}
 	for i := range 60 {
-		service.Conflicts = append(service.Conflicts, survey.ConflictStatus{Field: fmt.Sprintf("annotation %d %s", i, strings.Repeat("x", 300)), Using: strings.Repeat("y", 4096)})
+		service.Conflicts = append(service.Conflicts, assess.ConflictStatus{Field: fmt.Sprintf("annotation %d %s", i, strings.Repeat("x", 300)), Using: strings.Repeat("y", 4096)})
 	}
-	out := printed(survey.Status{Services: []survey.ServiceStatus{service}}, output.Wide, allServices)
+	out := printed(assess.Status{Services: []assess.ServiceStatus{service}}, output.Wide, allServices)
 	if !strings.Contains(out, "x…, 55 more") || len(out) > 2000 {
 		t.Errorf("%d bytes:\n%s", len(out), out)
 	}
@@ -82,14 +82,14 @@ func TestManyConflicts(t *testing.T) {
 // TestNothingSteersTheTerminal: control characters in the data of members are replaced.
 func TestNothingSteersTheTerminal(t *testing.T) {
 	const evil = "v1\x1b[2J\x07\u202e\u009b31m\nmember"
-	s := survey.Status{
-		Problems: []survey.Problem{{Severity: survey.SeverityError, Reason: survey.ReasonRecordRefused, Service: evil, Message: evil, Next: evil}},
-		Members:  []survey.MemberStatus{{ID: "a", Version: evil}},
-		Services: []survey.ServiceStatus{{Namespace: "n", Name: "s", Ports: []string{evil}}},
+	s := assess.Status{
+		Problems: []assess.Problem{{Severity: assess.SeverityError, Reason: assess.ReasonRecordRefused, Service: evil, Message: evil, Next: evil}},
+		Members:  []assess.MemberStatus{{ID: "a", Version: evil}},
+		Services: []assess.ServiceStatus{{Namespace: "n", Name: "s", Ports: []string{evil}}},
 	}
 	out := printed(s, output.Wide, allServices)
 	var changes bytes.Buffer
-	printChanges(&changes, output.Paint(&changes), survey.ChangesBetween(survey.Status{}, s))
+	printChanges(&changes, output.Paint(&changes), assess.ChangesBetween(assess.Status{}, s))
 	for _, r := range []string{"\x1b", "\x07", "\u202e", "\u009b", "\nmember"} {
 		if strings.Contains(out+changes.String(), r) {
 			t.Errorf("%q reaches the terminal:\n%q", r, out+changes.String())
@@ -98,11 +98,11 @@ func TestNothingSteersTheTerminal(t *testing.T) {
 }
 
 func TestPrintedChanges(t *testing.T) {
-	var s survey.Status
+	var s assess.Status
 	read(t, "status.json", &s)
 	var out bytes.Buffer
-	printChanges(&out, output.Paint(&out), survey.ChangesBetween(survey.Status{}, s))
-	after := survey.Status{Time: s.Time}
-	printChanges(&out, output.Paint(&out), survey.ChangesBetween(s, after))
+	printChanges(&out, output.Paint(&out), assess.ChangesBetween(assess.Status{}, s))
+	after := assess.Status{Time: s.Time}
+	printChanges(&out, output.Paint(&out), assess.ChangesBetween(s, after))
 	golden.Check(t, "status-changes.txt", out.String())
 }

@@ -19,6 +19,9 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/output"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/reading"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/apiserver"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/assess"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/watch"
 )
 
 const about = `Show the problems of the clusterset with the next step for each, its members, and its services.
@@ -101,8 +104,8 @@ func (l *command) run(ctx context.Context, usual *genericclioptions.ConfigFlags)
 		return err
 	}
 	l.namespace = *usual.Namespace
-	status := found.Status(ctx).InNamespace(l.namespace)
-	if l.namespace != "" && !slices.ContainsFunc(status.Problems, func(p survey.Problem) bool { return p.Service != "" }) && len(status.Services) == 0 {
+	status := watch.Once(ctx, found).InNamespace(l.namespace)
+	if l.namespace != "" && !slices.ContainsFunc(status.Problems, func(p assess.Problem) bool { return p.Service != "" }) && len(status.Services) == 0 {
 		fmt.Fprintf(l.err, "note: no service of namespace %s is exported\n", output.Plain(l.namespace))
 	}
 	if err := l.print(status); err != nil {
@@ -115,7 +118,7 @@ func (l *command) run(ctx context.Context, usual *genericclioptions.ConfigFlags)
 }
 
 // verdict returns the error of a status that has been printed.
-func (l *command) verdict(status survey.Status) error {
+func (l *command) verdict(status assess.Status) error {
 	var result error
 	if l.exitCode && len(status.Problems) > 0 {
 		result = errProblems
@@ -123,7 +126,7 @@ func (l *command) verdict(status survey.Status) error {
 	return reading.Completeness(status.IsComplete()).Verdict(result)
 }
 
-func (l *command) print(status survey.Status) error {
+func (l *command) print(status assess.Status) error {
 	if l.output.IsData() {
 		return output.PrintData(l.out, l.output, status)
 	}
@@ -145,7 +148,7 @@ func (l *command) again(ctx context.Context, found *survey.Clusterset) (*survey.
 
 // watch prints changes until ctx ends. If the hub does not answer, it reports that once, and waits for the hub. It returns an error if not
 // everything could be read at the end.
-func (l *command) watch(ctx context.Context, found *survey.Clusterset, before survey.Status) error {
+func (l *command) watch(ctx context.Context, found *survey.Clusterset, before assess.Status) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	unreachable := false
@@ -161,7 +164,7 @@ func (l *command) watch(ctx context.Context, found *survey.Clusterset, before su
 			continue
 		case err != nil:
 			if !unreachable {
-				fmt.Fprintf(l.err, "note: the hub does not answer, waiting for it: %s\n", output.Plain(survey.FailureOf(err, "").Message))
+				fmt.Fprintf(l.err, "note: the hub does not answer, waiting for it: %s\n", output.Plain(apiserver.FailureOf(err, "").Message))
 			}
 			unreachable = true
 			continue
@@ -170,8 +173,8 @@ func (l *command) watch(ctx context.Context, found *survey.Clusterset, before su
 			unreachable = false
 		}
 		found = next
-		after := found.Status(ctx).InNamespace(l.namespace)
-		changes := survey.ChangesBetween(before, after)
+		after := watch.Once(ctx, found).InNamespace(l.namespace)
+		changes := assess.ChangesBetween(before, after)
 		if ctx.Err() != nil || changes.IsEmpty() {
 			continue
 		}

@@ -19,6 +19,8 @@ import (
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/output"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/internal/reading"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/memberdns"
+	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/trace"
 	"github.com/tombolo-mcs/tombolo/internal/access"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
@@ -65,7 +67,7 @@ func New(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStream
 	cmd.Flags().StringVar(&t.from, "from", "", "ID of the member in which the service is wanted")
 	cmd.Flags().StringVar(&t.client, "client", "", "CLUSTER/NAMESPACE/SERVICEACCOUNT of a client whose access is checked")
 	cmd.Flags().StringToStringVar(&t.servers, "dns-server", nil, "MEMBER=HOST:PORT, a DNS server to ask instead of the cluster's own, over TCP; MEMBER=none for no question")
-	cmd.Flags().DurationVar(&t.settle, "settle", survey.DefaultSettle, "repeat the check for so long if a hop is broken")
+	cmd.Flags().DurationVar(&t.settle, "settle", trace.DefaultSettle, "repeat the check for so long if a hop is broken")
 	output.AddFlag(cmd, &t.output, "json or yaml; defaults to text", output.JSON, output.YAML)
 	complete := connection.Completer{Usual: usual}
 	cmd.ValidArgsFunction = output.CompleteAt(0, complete.Keys(&t.HubFlags))
@@ -104,7 +106,7 @@ func (t *command) run(ctx context.Context, usual *genericclioptions.ConfigFlags,
 	if t.from != "" && found.Member(clusterset.ClusterID(t.from)) == nil && len(found.Unread) == 0 {
 		return output.Usage(fmt.Errorf("--from=%s: none of the contexts that were read leads to such a member: pass --contexts or --all-contexts", t.from))
 	}
-	result, err := survey.Trace(ctx, survey.TraceOptions{
+	result, err := trace.Run(ctx, trace.Options{
 		Clusterset: found, Key: key, From: clusterset.ClusterID(t.from), Client: client, Resolve: t.resolvers, Settle: t.settle,
 	})
 	if err != nil {
@@ -128,22 +130,22 @@ func (t *command) run(ctx context.Context, usual *genericclioptions.ConfigFlags,
 }
 
 // resolvers returns the DNS servers to query for a member.
-func (t *command) resolvers(ctx context.Context, m *survey.Member) ([]survey.Resolver, error) {
+func (t *command) resolvers(ctx context.Context, m *survey.Member) ([]memberdns.Resolver, error) {
 	switch server := t.servers[string(m.ID)]; server {
 	case "none":
 		return nil, nil
 	case "":
-		return survey.ClusterDNS(ctx, m)
+		return trace.ClusterDNS(ctx, m)
 	default:
-		return []survey.Resolver{survey.Server(server)}, nil
+		return []memberdns.Resolver{memberdns.Server(server)}, nil
 	}
 }
 
 // marks are the printed states of a hop.
-var marks = map[survey.Health]string{survey.OK: "ok", survey.Note: "note", survey.Broken: "BROKEN", survey.NotKnown: "?"}
+var marks = map[trace.Health]string{trace.OK: "ok", trace.Note: "note", trace.Broken: "BROKEN", trace.NotKnown: "?"}
 
 // printTrace prints the result first, then the hops. It escapes the text, which quotes API servers and other members.
-func printTrace(w io.Writer, t survey.TraceResult) {
+func printTrace(w io.Writer, t trace.Result) {
 	switch broken, notKnown := t.Broken(), t.NotKnown(); {
 	case broken != nil:
 		fmt.Fprintf(w, "%s is broken at hop %q%s:\n  %s\n", t.Key, broken.Hop, ofCluster(broken.Cluster), output.Plain(broken.Found))
