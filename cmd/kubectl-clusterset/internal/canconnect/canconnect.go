@@ -58,15 +58,12 @@ func New(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStream
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), usual, args[0], args[1]) },
 	}
 	c.AddFlags(cmd.Flags())
-	output.AddFlag(cmd, &c.output, "json or yaml", output.JSON, output.YAML)
+	output.AddFormat(cmd, &c.output, "json or yaml", output.JSON, output.YAML)
 	cmd.ValidArgsFunction = output.CompleteAt(1, connection.Completer{Usual: usual}.Keys(&c.HubFlags))
 	return cmd
 }
 
 func (c *command) run(ctx context.Context, usual *genericclioptions.ConfigFlags, who, service string) error {
-	if err := c.output.Check(output.Text, output.JSON, output.YAML); err != nil {
-		return err
-	}
 	from, err := reading.ClientOf(who)
 	if err != nil {
 		return err

@@ -57,9 +57,6 @@ func New(build workload.Build, usual *genericclioptions.ConfigFlags, streams gen
 		Example: examples,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := n.output.Check(output.Text, output.JSON, output.YAML); err != nil {
-				return err
-			}
 			n.r.Collect = n.output.IsData()
 			found, err := n.Find(cmd.Context(), usual, streams.ErrOut)
 			if err != nil {
@@ -74,7 +71,7 @@ func New(build workload.Build, usual *genericclioptions.ConfigFlags, streams gen
 		},
 	}
 	n.addFlags(cmd.Flags())
-	output.AddFlag(cmd, &n.output, "json or yaml", output.JSON, output.YAML)
+	output.AddFormat(cmd, &n.output, "json or yaml", output.JSON, output.YAML)
 	return cmd
 }
 

@@ -60,7 +60,7 @@ func New(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStream
 		},
 	}
 	d.AddFlags(cmd.Flags())
-	output.AddFlag(cmd, &d.output, "json or yaml; defaults to text", output.JSON, output.YAML)
+	output.AddFormat(cmd, &d.output, "json or yaml; defaults to text", output.JSON, output.YAML)
 	cmd.ValidArgsFunction = output.CompleteAt(0, connection.Completer{Usual: usual}.Keys(&d.HubFlags))
 	return cmd
 }
@@ -83,9 +83,6 @@ type command struct {
 func (d *command) run(ctx context.Context, usual *genericclioptions.ConfigFlags, warnings io.Writer, args []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := d.output.Check(output.Text, output.JSON, output.YAML); err != nil {
-		return err
-	}
 	d.namespace = *usual.Namespace
 	if len(args) > 0 {
 		key, err := connection.ServiceKey(usual, args[0])

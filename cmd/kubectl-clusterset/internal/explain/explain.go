@@ -61,15 +61,12 @@ func New(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStream
 		RunE:    func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), usual, args[0]) },
 	}
 	e.AddFlags(cmd.Flags())
-	output.AddFlag(cmd, &e.output, "json or yaml", output.JSON, output.YAML)
+	output.AddFormat(cmd, &e.output, "json or yaml", output.JSON, output.YAML)
 	cmd.ValidArgsFunction = output.CompleteAt(0, connection.Completer{Usual: usual}.Keys(&e.HubFlags))
 	return cmd
 }
 
 func (e *command) run(ctx context.Context, usual *genericclioptions.ConfigFlags, name string) error {
-	if err := e.output.Check(output.Text, output.JSON, output.YAML); err != nil {
-		return err
-	}
 	key, err := connection.ServiceKey(usual, name)
 	if err != nil {
 		return err

@@ -62,18 +62,9 @@ func New(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStream
 		Short:   "export Services of a cluster",
 		Long:    aboutExport,
 		Example: examplesExport,
-		Args:    cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			e.r = e.NewReport(streams)
-			if err := e.connect(usual, args); err != nil {
-				return err
-			}
-			return e.run(cmd.Context())
-		},
 	}
-	e.addFlags(cmd)
+	e.define(cmd, usual, streams, connection.Completer{Usual: usual}.Services, e.run)
 	e.AddObjectOutput(cmd)
-	cmd.ValidArgsFunction = output.CompleteWith(connection.Completer{Usual: usual}.Services)
 	cmd.Flags().DurationVar(&e.wait, "wait", defaultExportWait, "how long to wait until the hub has the exports; 0 does not wait")
 	return cmd
 }

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -35,11 +36,22 @@ type selection struct {
 	r         *output.Report
 }
 
-func (p *selection) addFlags(cmd *cobra.Command) {
-	flags := cmd.Flags()
+// define completes a command that selects Services, for example by the names that complete returns, and then runs.
+func (p *selection) define(
+	cmd *cobra.Command, usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams,
+	complete func(context.Context) ([]string, error), run func(context.Context) error,
+) {
 	p.AddFlags(cmd)
-	flags.BoolVar(&p.all, "all", false, "all Services of the namespace")
-	flags.StringVarP(&p.selector, "selector", "l", "", "Services with these labels")
+	cmd.Flags().BoolVar(&p.all, "all", false, "all Services of the namespace")
+	cmd.Flags().StringVarP(&p.selector, "selector", "l", "", "Services with these labels")
+	cmd.Args, cmd.ValidArgsFunction = cobra.ArbitraryArgs, output.CompleteWith(complete)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p.r = p.NewReport(streams)
+		if err := p.connect(usual, args); err != nil {
+			return err
+		}
+		return run(cmd.Context())
+	}
 }
 
 var errNoSelection = errors.New("which Services? Pass their names, or -l, or --all; and -n for their namespace, or NAMESPACE/SERVICE")

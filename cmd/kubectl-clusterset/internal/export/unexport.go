@@ -44,18 +44,9 @@ func NewUnexport(usual *genericclioptions.ConfigFlags, streams genericiooptions.
 		Short:   "stop exporting Services of a cluster",
 		Long:    aboutUnexport,
 		Example: examplesUnexport,
-		Args:    cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			u.r = u.NewReport(streams)
-			if err := u.connect(usual, args); err != nil {
-				return err
-			}
-			return u.run(cmd.Context())
-		},
 	}
-	u.addFlags(cmd)
+	u.define(cmd, usual, streams, connection.Completer{Usual: usual}.Exports, u.run)
 	u.confirm.AddFlags(cmd.Flags())
-	cmd.ValidArgsFunction = output.CompleteWith(connection.Completer{Usual: usual}.Exports)
 	return cmd
 }
 

@@ -61,15 +61,12 @@ func New(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStream
 	}
 	d.AddFlags(cmd.Flags())
 	d.output = formatSVG
-	output.AddFlag(cmd, &d.output, "svg, dot, json or yaml", formatSVG, formatDOT, output.JSON, output.YAML)
+	output.AddFormat(cmd, &d.output, "svg, dot, json or yaml", formatSVG, formatDOT, output.JSON, output.YAML)
 	cmd.Flags().StringVar(&d.file, "file", "", "write it to this file")
 	return cmd
 }
 
 func (d *command) run(ctx context.Context, usual *genericclioptions.ConfigFlags) error {
-	if err := d.output.Check(formatSVG, formatDOT, output.JSON, output.YAML); err != nil {
-		return err
-	}
 	if d.output == formatSVG && d.file == "" && output.IsTerminal(d.out) {
 		return output.Usage(errSVGOnTerminal)
 	}

@@ -48,9 +48,6 @@ func newList(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOSt
 		Example: "  kubectl clusterset invite list --context hub",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := as.Check(output.Text, output.JSON, output.YAML); err != nil {
-				return err
-			}
 			hub, err := connection.OpenHub(usual, connection.WriteFlags{DryRunFlags: output.DryRunFlags{DryRun: install.NoDryRun}})
 			if err != nil {
 				return err
@@ -70,7 +67,7 @@ func newList(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOSt
 			return nil
 		},
 	}
-	output.AddFlag(cmd, &as, "json or yaml", output.JSON, output.YAML)
+	output.AddFormat(cmd, &as, "json or yaml", output.JSON, output.YAML)
 	return cmd
 }
 

@@ -52,6 +52,15 @@ func AddFlag(cmd *cobra.Command, f *Format, usage string, formats ...Format) {
 	CompleteFlag(cmd, "output", completeValues(words...))
 }
 
+// AddFormat adds the flag as AddFlag does, and checks it before the command runs. Text is a format too if it is the default.
+func AddFormat(cmd *cobra.Command, f *Format, usage string, formats ...Format) {
+	AddFlag(cmd, f, usage, formats...)
+	if *f == Text {
+		formats = append(formats, Text)
+	}
+	cmd.PreRunE = func(*cobra.Command, []string) error { return f.Check(formats...) }
+}
+
 // IsData reports whether programs read the format.
 func (f Format) IsData() bool { return f == JSON || f == YAML }
 

@@ -85,7 +85,7 @@ func New(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStream
 		RunE:    func(cmd *cobra.Command, _ []string) error { return l.run(cmd.Context(), usual) },
 	}
 	l.AddFlags(cmd.Flags())
-	output.AddFlag(cmd, &l.output, "wide, json or yaml", output.Wide, output.JSON, output.YAML)
+	output.AddFormat(cmd, &l.output, "wide, json or yaml", output.Wide, output.JSON, output.YAML)
 	cmd.Flags().StringVar((*string)(&l.services), "services", string(someServices), "some: if there are many services, only services with problems; all: every service")
 	cmd.Flags().BoolVarP(&l.follow, "watch", "w", false, "keep running and print changes")
 	cmd.Flags().BoolVar(&l.exitCode, "exit-code", false, "exit with 1 if there are problems")
@@ -93,9 +93,6 @@ func New(usual *genericclioptions.ConfigFlags, streams genericiooptions.IOStream
 }
 
 func (l *command) run(ctx context.Context, usual *genericclioptions.ConfigFlags) error {
-	if err := l.output.Check(output.Text, output.Wide, output.JSON, output.YAML); err != nil {
-		return err
-	}
 	if l.services != someServices && l.services != allServices {
 		return output.Usage(fmt.Errorf("--services=%s: must be some or all", l.services))
 	}

@@ -33,9 +33,6 @@ func New(build workload.Build, streams genericiooptions.IOStreams) *cobra.Comman
 		Long:  about,
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if err := as.Check(output.Text, output.JSON, output.YAML); err != nil {
-				return err
-			}
 			printed := result{build.Version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 			if as.IsData() {
 				return output.PrintData(streams.Out, as, printed)
@@ -44,6 +41,6 @@ func New(build workload.Build, streams genericiooptions.IOStreams) *cobra.Comman
 			return nil
 		},
 	}
-	output.AddFlag(cmd, &as, "json or yaml", output.JSON, output.YAML)
+	output.AddFormat(cmd, &as, "json or yaml", output.JSON, output.YAML)
 	return cmd
 }
