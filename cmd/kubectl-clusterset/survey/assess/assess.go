@@ -244,7 +244,7 @@ var reasons = []Reason{
 	ReasonHubUnreadable, ReasonContextUnreadable, ReasonMemberSilent, ReasonMemberNeverConnected, ReasonRecordRefused, ReasonExportInvalid, ReasonExportFailed,
 	ReasonImportNotReady, ReasonNoSource, ReasonImportObstructed, ReasonAliasNotReady, ReasonGatewayUnreachable, ReasonDNSStale,
 	ReasonRulesMissing, ReasonRuleNotAccepted, ReasonMemberUnreadable,
-	ReasonNotKnown, ReasonAgentNotReady, ReasonMemberCopied, ReasonDeletionPending, ReasonConflict, ReasonNoReadyEndpoints, ReasonEndpointsLeftOut,
+	ReasonNotKnown, ReasonAgentNotReady, ReasonMemberCopied, ReasonDeletionPending, ReasonConflict, ReasonNoReadyEndpoints, ReasonEndpointsLeftOut, ReasonProxyProtocol,
 	ReasonNotExportedByLabel, ReasonFallback, ReasonSourceUnusable, ReasonSettingsLeftOut, ReasonAliasIncomplete, ReasonRuleNamesNotFound, ReasonRuleNotEnforced, ReasonDNSNotSet, ReasonPublicationPartial,
 	ReasonVersionSkew, ReasonMemberNewer,
 }

@@ -23,6 +23,12 @@ import (
 // problemsOfExport adds the problems in the conditions of a ServiceExport.
 func (a *assessment) problemsOfExport(s survey.MemberObjects, export *mcsv1beta1.ServiceExport) {
 	problem := Problem{Member: s.ID, Service: export.Namespace + "/" + export.Name}
+	if c := meta.FindStatusCondition(export.Status.Conditions, conditions.TypeProxyProtocol); c != nil && c.Status == metav1.ConditionFalse {
+		a.add(Problem{
+			Member: s.ID, Service: problem.Service, Severity: SeverityWarning, Reason: ReasonProxyProtocol, Message: c.Message,
+			Next: fmt.Sprintf("Do what the message says; see the export: kubectl --context %s -n %s describe serviceexport %s", s.Context, export.Namespace, export.Name),
+		})
+	}
 	valid := meta.FindStatusCondition(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionValid))
 	ready := meta.FindStatusCondition(export.Status.Conditions, string(mcsv1beta1.ServiceExportConditionReady))
 	switch {

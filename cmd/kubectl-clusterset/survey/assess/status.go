@@ -82,6 +82,7 @@ const (
 	ReasonConflict             Reason = "Conflict"             // the exports of a service differ
 	ReasonNoReadyEndpoints     Reason = "NoReadyEndpoints"     // an exported service without ready endpoints
 	ReasonEndpointsLeftOut     Reason = "EndpointsLeftOut"     // an export without some of its endpoints
+	ReasonProxyProtocol        Reason = "ProxyProtocol"        // some clients of an export's ports send no PROXY protocol header
 	ReasonNotExportedByLabel   Reason = "NotExportedByLabel"   // a label asks for an export that does not exist
 	ReasonFallback             Reason = "Fallback"             // a later source of the policy serves an import
 	ReasonSourceUnusable       Reason = "SourceUnusable"       // an import cannot use an exporter, or some of its ports

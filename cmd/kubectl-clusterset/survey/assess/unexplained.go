@@ -35,7 +35,8 @@ func unexplainedExport(object *mcsv1beta1.ServiceExport) string {
 	if ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason != string(mcsv1beta1.ServiceExportReasonPending) && !conditions.IsRefused(*ready) {
 		return describeCondition(*ready)
 	}
-	return unexplained(all, string(mcsv1beta1.ServiceExportConditionReady), string(mcsv1beta1.ServiceExportConditionValid), string(mcsv1beta1.ServiceExportConditionConflict), conditions.TypeOutdated)
+	return unexplained(all, string(mcsv1beta1.ServiceExportConditionReady), string(mcsv1beta1.ServiceExportConditionValid), string(mcsv1beta1.ServiceExportConditionConflict), conditions.TypeOutdated,
+		conditions.TypeProxyProtocol)
 }
 
 // SeenOfExport returns what the conditions of an export say if no step explains why it is not Ready; empty if it is, or is nil.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/surveytest"
+	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/internal/conditions"
 )
 
 // What status does not know is a problem that says so. spec: G12
@@ -36,6 +38,29 @@ func TestUnlistedConditions(t *testing.T) {
 			found.problemsOfExport(a, &object)
 			isNotKnown(t, found.problems)
 		})
+	}
+}
+
+// A condition ProxyProtocol that is not True is a problem, and hides no other one. spec: G14
+func TestProxyProtocol(t *testing.T) {
+	t.Parallel()
+	r := &surveytest.Records{}
+	h, a := r.Hub(t), survey.MemberObjects{ID: "a", Context: "ctx"}
+	for name, test := range map[string]struct {
+		condition conditions.ProxyProtocol
+		want      []Reason
+	}{
+		"the header is sent": {conditions.ProxyProtocol{Ports: []int32{80}, HasGateways: true}, []Reason{ReasonExportFailed}},
+		"no gateways":        {conditions.ProxyProtocol{Ports: []int32{80}}, []Reason{ReasonProxyProtocol, ReasonExportFailed}},
+	} {
+		object := surveytest.Export("shop/web", test.condition.Condition(), conditions.Exported(nil, conditions.Publication{Failure: "no"}))
+		found := assessment{hub: h}
+		found.problemsOfExport(a, &object)
+		var got []Reason
+		for _, p := range found.problems {
+			got = append(got, p.Reason)
+		}
+		check.Equal(t, name, test.want, got)
 	}
 }
 

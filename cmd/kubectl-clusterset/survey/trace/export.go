@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey"
@@ -67,6 +69,7 @@ func (v *memberTrace) validExportSteps() []Step {
 		found += ", to " + conditions.GrantedTo(v.Sources.Local.GrantedTo)
 	}
 	steps := append([]Step{v.step(HopExport, OK, found+v.exportedBy, "")}, v.grantedSteps()...)
+	steps = append(steps, v.headerSteps()...)
 	ready, all := 0, 0
 	for _, slice := range v.LocalSlices {
 		for _, endpoint := range slice.Endpoints {
@@ -86,6 +89,19 @@ func (v *memberTrace) validExportSteps() []Step {
 	key := v.Sources.Key
 	fix = fmt.Sprintf("%s: kubectl --context %s --namespace %s describe service %s", fix, v.view.Member.KubeContext.Name, key.Namespace, key.Name)
 	return append(steps, v.step(HopEndpoints, Broken, found, fix))
+}
+
+// headerSteps returns a step if the annotation of the export asks for a PROXY protocol header (G14).
+func (v *memberTrace) headerSteps() []Step {
+	c := meta.FindStatusCondition(v.Sources.Export.Status.Conditions, conditions.TypeProxyProtocol)
+	if c == nil {
+		return nil
+	}
+	fix := "a backend that does not expect the header answers with an error or closes the connection: see that it is set up as docs/gateways.md says"
+	if c.Status != metav1.ConditionTrue {
+		fix = "do what the message says"
+	}
+	return []Step{v.step(HopExport, Note, c.Message, fix)}
 }
 
 // grantedSteps returns a step if the service is exported to clusters that are no members. If there is no other, only this cluster imports it.

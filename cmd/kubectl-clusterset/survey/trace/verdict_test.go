@@ -4,12 +4,14 @@
 package trace
 
 import (
+	"strings"
 	"testing"
 
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/tombolo-mcs/tombolo/cmd/kubectl-clusterset/survey/surveytest"
 	"github.com/tombolo-mcs/tombolo/internal/check"
+	"github.com/tombolo-mcs/tombolo/internal/conditions"
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
@@ -52,6 +54,29 @@ func TestProxyNotKnown(t *testing.T) {
 			v.serviceImport = &mcsv1beta1.ServiceImport{Spec: mcsv1beta1.ServiceImportSpec{Type: kind}}
 			endsNotKnown(t, v.proxySteps())
 		})
+	}
+}
+
+// spec: G14, G12
+func TestProxyProtocolIsNoted(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		condition conditions.ProxyProtocol
+		found     string
+		fix       string
+	}{
+		"the header is sent": {
+			conditions.ProxyProtocol{Ports: []int32{80}, HasGateways: true}, "begin each connection to port 80 with a PROXY protocol header", "a backend that does not expect the header",
+		},
+		"no gateways": {conditions.ProxyProtocol{Ports: []int32{80}}, "No client sends the header", "do what the message says"},
+	} {
+		object := surveytest.Export("shop/web", conditions.Exported(nil, conditions.Publication{Hub: conditions.HubSynced, Published: true}), test.condition.Condition())
+		v := newMemberTrace()
+		v.Sources.Export, v.Sources.Local = &object, &clusterset.Export{}
+		steps := v.headerSteps()
+		if len(steps) != 1 || steps[0].State != Note || !strings.Contains(steps[0].Found, test.found) || !strings.Contains(steps[0].Fix, test.fix) {
+			t.Errorf("%s: %+v", name, steps)
+		}
 	}
 }
 
