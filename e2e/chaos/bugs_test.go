@@ -65,8 +65,20 @@ type testBug struct {
 	fault string
 }
 
+// hasTest reports whether the test of the bug exists.
+func (b testBug) hasTest(t *testing.T) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "..", b.folder, "*_test.go"))
+	lab.Must(t, err)
+	return slices.ContainsFunc(files, func(name string) bool {
+		text, err := os.ReadFile(name)
+		lab.Must(t, err)
+		return strings.Contains(string(text), "\nfunc "+b.test+"(")
+	})
+}
+
 func testBugs() []testBug {
-	const handshakes, pool, stream, forward = "internal/gateway/handshakes", "internal/gateway/pool", "internal/gateway/stream", "internal/gateway/forward"
+	const handshakes, pool, stream, forward, budget = "internal/gateway/handshakes", "internal/gateway/pool", "internal/gateway/stream", "internal/gateway/forward", "internal/gateway/budget"
 	return []testBug{
 		{"publish-waits-for-what-cannot-exist", "controllers/publish", "TestIsSettled", "settled: {created:false updated:false deleted:true lost:false}, want {created:true", ""},
 		{"publish-settles-while-the-hub-starts", "controllers/publish", "TestIsSettled", "settled: {created:true updated:true deleted:true lost:false}, want {created:false", ""},
@@ -82,13 +94,13 @@ func testBugs() []testBug {
 		{"gateways-count-lost-connections-as-success", pool, "TestPauses", "a dial after a failure is not verified", ""},
 		{"gateways-dial-addresses-that-have-failed", pool, "TestNextAddress", "neither the silent address nor the one that has failed", ""},
 		{"gateways-dial-those-at-their-limit", pool, "TestLimit", "dials in ten seconds to two gateways at their limit", ""},
-		{"gateways-give-all-streams-to-one-cluster", forward, "TestStreamsToEachCluster", "streams of 10.0.0.1 to [west]", ""},
+		{"gateways-give-all-streams-to-one-cluster", budget, "TestStreamsToEachCluster", "streams of 10.0.0.1 to [west]", ""},
 		{"gateways-do-not-watch-half-closed-sockets", forward, "TestWatched", "streams are counted", ""},
 		{"gateways-close-after-refused", stream, "TestDocument", "opening, receives REFUSED (another code)", ""},
 		{"gateways-retry-without-pause", stream, "TestPauses", "pauses (-want +got)", ""},
 		{"gateways-ask-again-after-denials", forward, "TestDeniedAgain", "clients have caused", ""},
 		{"gateways-look-up-before-access", forward, "TestDeniedBeforeBackends", "denied, and it is not exported", ""},
-		{"gateways-begin-streams-without-memory", forward, "TestMemoryOfStreams", "stream 2: <nil>", ""},
+		{"gateways-begin-streams-without-memory", budget, "TestMemoryOfStreams", "stream 2: <nil>", ""},
 		{"gateways-keep-what-is-not-read", forward, "TestMemoryOfStalledStreams", "KiB are in use, of", ""},
 		{"gateways-wait-for-each-other", forward, "TestFullInBothDirections", "i/o timeout", ""},
 		{"imports-report-no-refusals", "internal/importing", "TestRefusedObjects", "error <nil>", ""},
@@ -119,7 +131,8 @@ func commandOf(patch string) string {
 	return "tombolo-agent"
 }
 
-// TestEveryRuleHasABug: each rule of the checker has a bug that it must find, each patch is one of them, and applies.
+// TestEveryRuleHasABug: each rule of the checker has a bug that it must find, each patch is one of them, and applies. The test that must find a
+// bug exists.
 func TestEveryRuleHasABug(t *testing.T) {
 	t.Parallel()
 	rules := map[oracle.Rule]bool{}
@@ -130,6 +143,9 @@ func TestEveryRuleHasABug(t *testing.T) {
 	}
 	for _, b := range testBugs() {
 		names = append(names, patchOf(b.patch))
+		if !b.hasTest(t) {
+			t.Errorf("%s: package %s has no %s", b.patch, b.folder, b.test)
+		}
 	}
 	for _, name := range names {
 		if _, err := overlay(t.TempDir(), "few-ports.patch", name); err != nil {
