@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/tombolo-mcs/tombolo/internal/gateway/balance"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/loop"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/stream"
 	"github.com/tombolo-mcs/tombolo/internal/gateway/tunnel"
@@ -23,8 +24,8 @@ type backend struct {
 	peer    fmt.Stringer // nil until it is connected
 	attempt *attempt     // to connect; nil before and after it
 	refused bool
-	// leave, release, unregister and closed are called at the end; nil if they have nothing to end.
-	leave, release, unregister, closed func()
+	// leave, release and closed are called at the end; nil if they have nothing to end.
+	leave, release, closed func()
 }
 
 // open begins to connect to a backend, or refuses the stream.
@@ -41,45 +42,32 @@ func (c *accepted) open(payload []byte) {
 	if refusal == nil {
 		refusal = c.refusal(c.ctx)
 	}
-	if refusal == nil {
-		refusal = b.admit()
-	}
 	if refusal != nil {
 		b.refuse(refusal)
 		return
 	}
-	b.try()
+	cluster := c.conn.Cluster
+	go func() { // to find the endpoints of a large service takes longer than other streams should wait
+		endpoints, release, refusal := e.admit(cluster, request, func(r *wire.Refusal) {
+			c.loop.Do(func() { b.on(stream.Event{Kind: stream.Denied, Err: denied{r}}) })
+		})
+		c.loop.Do(func() { b.admitted(endpoints, release, refusal) })
+	}()
 }
 
-// admit returns why the stream is refused, or decides on the endpoints.
-func (b *backend) admit() *wire.Refusal {
-	e, c := b.carrier.exporter, b.carrier
-	if e.isDraining() {
-		return &wire.Refusal{Code: wire.CodeShutdown, Text: "the gateway shuts down"}
+// admitted begins to connect to one of the endpoints of a stream that is admitted, or refuses the stream.
+func (b *backend) admitted(endpoints balance.Endpoints, release func(), refusal *wire.Refusal) {
+	b.release = release
+	switch {
+	case b.IsOver(): // meanwhile
+		b.free()
+	case refusal != nil:
+		b.refuse(refusal)
+	default:
+		now := b.carrier.loop.Now()
+		b.attempt = &attempt{endpoints: endpoints, latest: now.Add(connectTimeouts * b.carrier.exporter.connectWithin())}
+		b.try()
 	}
-	// The rules decide before endpoints are looked up: a client that they deny does not learn what exists.
-	unregister, refusal := e.Permissions.admit(c.conn.Cluster, b.request, func(r *wire.Refusal) {
-		c.loop.Do(func() { b.on(stream.Event{Kind: stream.Denied, Err: denied{r}}) })
-	})
-	b.unregister = unregister
-	if refusal != nil {
-		return refusal
-	}
-	endpoints, refusal := e.Backends.Endpoints(c.conn.Cluster, b.request)
-	if refusal != nil {
-		return refusal
-	}
-	if len(endpoints.Addresses) == 0 {
-		return &wire.Refusal{Code: wire.CodeNoEndpoint, Text: "the service has no available endpoint"}
-	}
-	free, err := e.Limits.Acquire(string(c.conn.Cluster))
-	if err != nil {
-		return &wire.Refusal{Code: wire.CodeLimit, Text: err.Error()}
-	}
-	b.release = free
-	endpoints.Addresses = e.balancer.Order(endpoints, c.conn.Cluster, b.request.Client)
-	b.attempt = &attempt{endpoints: endpoints, latest: c.loop.Now().Add(connectTimeouts * e.connectWithin())}
-	return nil
 }
 
 // denied is why a stream that was opened, or is being opened, is no longer allowed: it is not refused, but lost.
@@ -171,8 +159,8 @@ func (b *backend) perform(a stream.Action) {
 // free gives back what the stream uses.
 func (b *backend) free() {
 	b.attempt.end()
-	ends := [...]func(){b.leave, b.release, b.unregister, b.closed}
-	b.attempt, b.leave, b.release, b.unregister, b.closed = nil, nil, nil, nil, nil
+	ends := [...]func(){b.leave, b.release, b.closed}
+	b.attempt, b.leave, b.release, b.closed = nil, nil, nil, nil
 	for _, end := range ends {
 		if end != nil {
 			end()

@@ -116,6 +116,37 @@ func (e *Exporter) isDraining() bool {
 	return e.draining
 }
 
+// admit returns the endpoints for a stream in the order in which to try them, or why it is refused. release is to be called at its end. deny is
+// called if it is no longer allowed, perhaps after its end.
+func (e *Exporter) admit(
+	cluster clusterset.ClusterID, request wire.Open, deny func(*wire.Refusal),
+) (endpoints balance.Endpoints, release func(), refusal *wire.Refusal) {
+	if e.isDraining() {
+		return endpoints, nil, &wire.Refusal{Code: wire.CodeShutdown, Text: "the gateway shuts down"}
+	}
+	// The rules decide before endpoints are looked up: a client that they deny does not learn what exists.
+	unregister, refusal := e.Permissions.admit(cluster, request, deny)
+	if refusal != nil {
+		return endpoints, nil, refusal
+	}
+	endpoints, refusal = e.Backends.Endpoints(cluster, request)
+	if refusal != nil {
+		unregister()
+		return endpoints, nil, refusal
+	}
+	if len(endpoints.Addresses) == 0 {
+		unregister()
+		return endpoints, nil, &wire.Refusal{Code: wire.CodeNoEndpoint, Text: "the service has no available endpoint"}
+	}
+	free, err := e.Limits.Acquire(string(cluster))
+	if err != nil {
+		unregister()
+		return endpoints, nil, &wire.Refusal{Code: wire.CodeLimit, Text: err.Error()}
+	}
+	endpoints.Addresses = e.balancer.Order(endpoints, cluster, request.Client)
+	return endpoints, func() { free(); unregister() }, nil
+}
+
 // maxGreetings and maxGreetingsEach bound the connections whose peer is verified and has not sent HELLO, in total and of one cluster.
 const maxGreetings, maxGreetingsEach = 4096, 2048
 

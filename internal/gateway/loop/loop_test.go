@@ -4,7 +4,10 @@
 package loop
 
 import (
+	"errors"
+	"fmt"
 	"net"
+	"net/netip"
 	"runtime"
 	"testing"
 	"time"
@@ -140,5 +143,58 @@ func TestClosedSocket(t *testing.T) {
 		check.Equal(t, name+": bytes written", 0, written)
 		check.Equal(t, name+": error", net.ErrClosed, failed)
 		check.Equal(t, name+": calls of the handler", 0, c.ready)
+	}
+}
+
+// established notes what has come of an attempt to connect.
+type established struct {
+	after func(*Socket) // what has happened to the socket
+	seen  chan string
+}
+
+func (e *established) Ready(s *Socket) {
+	e.after(s)
+	is, err := s.Established()
+	switch {
+	case err != nil:
+		e.seen <- err.Error()
+	case is:
+		e.seen <- fmt.Sprintf("connected, failed %t", s.Failed)
+	}
+}
+
+func (e *established) Sweep(*Socket, time.Time) {}
+
+// An attempt ends with a connection or with an error. That its SYN was repeated, which looks like a lost peer, is neither.
+//
+// spec: G3
+func TestConnect(t *testing.T) {
+	t.Parallel()
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	check.Must(t, err)
+	defer listener.Close()
+	to := listener.Addr().(*net.TCPAddr).AddrPort()
+	own, err := net.DialTCP("tcp", nil, listener.Addr().(*net.TCPAddr)) // nobody listens at its address
+	check.Must(t, err)
+	defer own.Close()
+	for name, test := range map[string]struct {
+		to    netip.AddrPort
+		after func(*Socket)
+		want  string
+	}{
+		"it accepts":             {to, func(*Socket) {}, "connected, failed false"},
+		"after its SYN was lost": {to, func(s *Socket) { s.Failed = true }, "connected, failed false"},
+		"it refuses":             {own.LocalAddr().(*net.TCPAddr).AddrPort(), func(*Socket) {}, "connection refused"},
+	} {
+		e := &established{after: test.after, seen: make(chan string, 8)}
+		var loops Group
+		l, err := loops.Next()
+		check.Must(t, err)
+		l.Do(func() {
+			if _, err := l.Connect(test.to, e); err != nil {
+				e.seen <- errors.Unwrap(err).Error()
+			}
+		})
+		check.Equal(t, name, test.want, <-e.seen)
 	}
 }

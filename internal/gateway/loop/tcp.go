@@ -140,6 +140,7 @@ func (s *Socket) Established() (bool, error) {
 	case code != 0:
 		return false, unix.Errno(code)
 	}
+	s.Failed = s.Failed && !s.Writable // a SYN that was repeated is no failure
 	return s.Writable, nil
 }
 
