@@ -42,8 +42,9 @@ func Terminating(ports []clusterset.Port, sources []clusterset.Slice) map[cluste
 
 // AvailableAddresses returns where the available endpoints of a port listen: the first address of each.
 func AvailableAddresses(port clusterset.Port, sources []clusterset.Slice) []netip.AddrPort {
-	var result []netip.AddrPort
-	for _, found := range available(port, sources) {
+	all := available(port, sources)
+	result := make([]netip.AddrPort, 0, len(all))
+	for _, found := range all {
 		if len(found.endpoint.Addresses) == 0 || found.port == 0 {
 			continue
 		}
@@ -63,8 +64,9 @@ type listening struct {
 // available returns the endpoints of a port that are ready, or those that serve while they terminate if none is ready, as kube-proxy
 // decides.
 func available(port clusterset.Port, sources []clusterset.Slice) []listening {
-	var ready, terminating []listening
-	for _, found := range distinct(port, sources) {
+	all := distinct(port, sources)
+	ready, terminating := make([]listening, 0, len(all)), []listening(nil)
+	for _, found := range all {
 		switch endpoint := found.endpoint; {
 		case endpoint.IsReady():
 			ready = append(ready, found)
@@ -82,8 +84,11 @@ func available(port clusterset.Port, sources []clusterset.Slice) []listening {
 // endpoint in two slices for a moment, and a new pod may have the address of one that terminates. As in kube-proxy, the one that does not
 // terminate counts; kube-proxy does not define which of several such, here it is a ready one.
 func distinct(port clusterset.Port, sources []clusterset.Slice) []listening {
-	var result []listening
-	at := map[socket]int{}
+	number := 0
+	for i := range sources {
+		number += len(sources[i].Endpoints)
+	}
+	result, at := make([]listening, 0, number), make(map[socket]int, number)
 	for _, source := range sources {
 		for _, p := range source.Ports {
 			if p.Name != port.Name || p.Protocol != port.Protocol {

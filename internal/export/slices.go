@@ -95,11 +95,15 @@ func endpointPorts(sources []discoveryv1.EndpointPort) []clusterset.EndpointPort
 
 func endpoints(sources []discoveryv1.Endpoint) []clusterset.Endpoint {
 	result := make([]clusterset.Endpoint, 0, len(sources))
+	checked, valid := "", "" // the last zone: to check each would be half of the work
 	for _, source := range sources {
+		if name := ptr.Deref(source.Zone, ""); name != checked {
+			checked, valid = name, zone(name)
+		}
 		result = append(result, clusterset.Endpoint{
 			Addresses:   slices.Clone(source.Addresses),
 			Hostname:    ptr.Deref(source.Hostname, ""),
-			Zone:        zone(source.Zone),
+			Zone:        valid,
 			NodeName:    ptr.Deref(source.NodeName, ""),
 			Ready:       clusterset.ConditionOf(source.Conditions.Ready),
 			Serving:     clusterset.ConditionOf(source.Conditions.Serving),
@@ -111,11 +115,11 @@ func endpoints(sources []discoveryv1.Endpoint) []clusterset.Endpoint {
 
 // zone returns an endpoint's zone; empty if it has none, or if it is not a valid label value. EndpointSlices may contain such a
 // zone, but importers refuse it, and topology hints cannot contain it.
-func zone(source *string) string {
-	if len(validation.IsValidLabelValue(ptr.Deref(source, ""))) > 0 {
+func zone(name string) string {
+	if len(validation.IsValidLabelValue(name)) > 0 {
 		return ""
 	}
-	return ptr.Deref(source, "")
+	return name
 }
 
 // trigger returns the time of the change that caused Kubernetes to update the slice.
