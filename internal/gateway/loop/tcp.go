@@ -144,8 +144,8 @@ func (s *Socket) Established() (bool, error) {
 	return s.Writable, nil
 }
 
-// keepAlive has the kernel probe the connection while nothing is sent. The loop calls it when a connection has lived for a Period: four system
-// calls are a tenth of the CPU of a short one.
+// keepAlive has the kernel probe the connection while nothing is sent. The loop calls it when a connection has lived for a Period, so that short
+// ones do without four system calls.
 func (s *Socket) keepAlive() {
 	seconds := func(d time.Duration) int { return int(d / time.Second) }
 	_ = unix.SetsockoptInt(s.FD, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1) // each fails only if the connection is closed
