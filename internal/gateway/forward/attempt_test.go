@@ -19,7 +19,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// silent returns an address that answers no SYN: nobody accepts, and its queue is full.
+// silent returns an address that answers no SYN: no program accepts connections, and the queue is full.
 func silent(t *testing.T) net.Addr {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
@@ -41,7 +41,7 @@ func silent(t *testing.T) net.Addr {
 	return nil
 }
 
-// ordered are endpoints in the order in which they are tried: that of their weights for the client.
+// ordered are endpoints that are tried in the order of their weights for the client.
 type ordered struct {
 	all       []netip.AddrPort
 	forbidden netip.AddrPort

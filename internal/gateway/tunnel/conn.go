@@ -126,7 +126,7 @@ func (c *Conn) greet(ctx context.Context) (err error) {
 // Attach hands the connection over to a loop, which must be the caller. The connection is closed after an error. The first frames may be
 // there already, although no event will say so.
 func (c *Conn) Attach(l *loop.Loop, handler loop.Handler) error {
-	fd, err := Detach(c.socket.TCPConn)
+	fd, err := detach(c.socket.TCPConn)
 	if err == nil {
 		c.socket.loop, err = l.Add(fd, handler)
 	}

@@ -33,9 +33,9 @@ func DialTCP(ctx context.Context, address string, timeout time.Duration, permit 
 	return conn.(*net.TCPConn), nil
 }
 
-// Detach returns the socket of a connection as a non-blocking descriptor of its own, and closes the connection for Go's network poller, so
+// detach returns the socket of a connection as a non-blocking descriptor of its own, and closes the connection for Go's network poller, so
 // that only one poller watches the socket.
-func Detach(conn *net.TCPConn) (int, error) {
+func detach(conn *net.TCPConn) (int, error) {
 	defer conn.Close()
 	raw, err := conn.SyscallConn()
 	if err != nil {
