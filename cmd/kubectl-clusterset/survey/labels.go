@@ -23,7 +23,7 @@ import (
 // LabelGap is a Service that a label asks to export, and that has no ServiceExport.
 type LabelGap struct {
 	autoexport.Gap
-	// Limit is that of the agent; 0 if it exports nothing by label.
+	// Limit is the limit of the agent; 0 if the agent exports nothing by label.
 	Limit int
 }
 

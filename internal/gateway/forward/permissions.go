@@ -11,7 +11,7 @@ import (
 	"github.com/tombolo-mcs/tombolo/pkg/clusterset"
 )
 
-// Permissions say which streams are allowed, and end those that no longer are (A4).
+// Permissions say which streams are allowed, and end streams that are no longer allowed (A4).
 type Permissions struct {
 	// Denied returns why a stream to or from a cluster is not allowed; nil if it is.
 	Denied func(cluster clusterset.ClusterID, request wire.Open) *wire.Refusal

@@ -174,7 +174,7 @@ func TestConnect(t *testing.T) {
 	check.Must(t, err)
 	defer listener.Close()
 	to := listener.Addr().(*net.TCPAddr).AddrPort()
-	own, err := net.DialTCP("tcp", nil, listener.Addr().(*net.TCPAddr)) // nobody listens at its address
+	own, err := net.DialTCP("tcp", nil, listener.Addr().(*net.TCPAddr)) // no program listens at its address
 	check.Must(t, err)
 	defer own.Close()
 	for name, test := range map[string]struct {

@@ -22,7 +22,7 @@ type Resolver interface {
 	Exchange(ctx context.Context, question *dns.Msg) (*dns.Msg, error)
 }
 
-// Timeout is the timeout of a query, the same as that of resolvers in pods.
+// Timeout is the timeout of a query, as resolvers in pods have it.
 const Timeout = 5 * time.Second
 
 // Server returns a Resolver that queries the DNS server at an address over TCP, so that answers are not truncated.

@@ -155,7 +155,7 @@ func Export(key string, conditions ...metav1.Condition) mcsv1beta1.ServiceExport
 	return mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name}, Status: mcsv1beta1.ServiceExportStatus{Conditions: conditions}}
 }
 
-// UnlistedOfImports returns conditions of an import that are no fault on the list of those that kubectl-clusterset knows.
+// UnlistedOfImports returns conditions of an import that kubectl-clusterset does not know as faults.
 func UnlistedOfImports() map[string][]metav1.Condition {
 	return map[string][]metav1.Condition{
 		"a condition that this program does not know":  {ready(metav1.ConditionTrue, "Ready"), {Type: "Quarantined", Status: metav1.ConditionTrue, Reason: "Virus"}},
@@ -166,7 +166,7 @@ func UnlistedOfImports() map[string][]metav1.Condition {
 	}
 }
 
-// UnlistedOfExports returns conditions of an export that are no fault on the list of those that kubectl-clusterset knows.
+// UnlistedOfExports returns conditions of an export that kubectl-clusterset does not know as faults.
 func UnlistedOfExports() map[string][]metav1.Condition {
 	result := UnlistedOfImports()
 	result["an export that is not Ready for a reason of a later version"] = []metav1.Condition{ready(metav1.ConditionFalse, "Embargo")}
